@@ -39,9 +39,11 @@ export default defineConfig({
           include: ['test/integration/**/*.test.ts'],
           globalSetup: ['test/integration/cluster.ts', 'test/integration/replicas.ts'],
           setupFiles: ['test/support/own-cluster.ts', 'test/support/fleet-at-rest.ts'],
+          isolate: false,
           env: PROGRAM_CACHE,
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
+          // Twice what they take on a slow machine: one that hangs still fails.
+          testTimeout: 120_000,
+          hookTimeout: 240_000,
           // They wait most of the time. Each worker has a cluster of its own, because files run controllers of their own.
           maxWorkers: clusterWorkers(3),
           sequence: { groupOrder: 1 },

@@ -57,6 +57,6 @@ export function asCreatedBy({ name, vouchedUntil }: Pick<Principal, 'name' | 'vo
 }
 
 /** Whether the key's own list allows the model. The tenant's models are another question. */
-export function mayUseModel({ models }: Pick<Principal, 'models'>, name: string): boolean {
+export function mayUseModel({ models }: { models?: readonly string[] | undefined }, name: string): boolean {
   return models === undefined || models.some((pattern) => covers(pattern, name));
 }

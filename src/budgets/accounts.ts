@@ -1,15 +1,13 @@
-import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 import type { Claim } from '../resources/instances/claim.ts';
-import { costOf, formatMoney, parseMoney } from '../resources/money.ts';
+import { costAt, formatMoney, parseMoney } from '../resources/money.ts';
 import { type Budget, type BudgetStatus, GPU_HOURS } from '../resources/tenants/budget.ts';
 import { compareText } from '../lib/compare.ts';
-import { type Amount, NO_AMOUNT } from '../ledger/amount.ts';
-import { billsOfInstance } from '../ledger/bills.ts';
+import type { Amount } from '../ledger/amount.ts';
 import { gpuMsOf } from '../ledger/interval.ts';
 import type { Month } from '../ledger/month.ts';
-import { amountIn, ownersOf, type RecordedSpending, Spending } from './spending.ts';
+import { Spending } from './spending.ts';
 
-const HOUR_MS = 3_600_000;
+export const HOUR_MS = 3_600_000;
 /** Millionths, as money has. */
 const UNIT = 1_000_000n;
 
@@ -23,69 +21,21 @@ export interface Account {
   perHour: Spending;
 }
 
+/** What so many milliseconds of a claim come to. */
+export type Meter = (ms: number) => Amount;
+
+export function meterOf(claim: Claim): Meter {
+  const price = parseMoney(claim.pricePerHour);
+  return (ms) => ({ gpuMs: BigInt(gpuMsOf(claim, ms)), cost: costAt(price, ms) });
+}
+
 function amountOf(claim: Claim, ms: number): Amount {
-  return { gpuMs: BigInt(gpuMsOf(claim, ms)), cost: parseMoney(costOf(claim.pricePerHour, ms)) };
+  return meterOf(claim)(ms);
 }
 
 /** What a start needs room for before it gets its place: its first hour, or what is left of the month. */
 export function firstHour(claim: Claim, { to }: Month, now: number): Spending {
   return new Spending().add(amountOf(claim, Math.max(0, Math.min(HOUR_MS, to - now))), claim.currency);
-}
-
-function rest(whole: bigint, used: bigint): bigint {
-  return whole > used ? whole - used : 0n;
-}
-
-/** An instance with its claim, also while no cache shows that. */
-export interface Holder {
-  instance: GpuInstance;
-  claim: Claim | undefined;
-}
-
-/** What the accounts of a tenant are computed from. */
-export interface AccountInput {
-  namespace: string;
-  /** Every instance of the tenant. */
-  holders: Iterable<Holder>;
-  recorded: RecordedSpending;
-  /** Whether a usage record has this start of an instance. */
-  isRecorded: (uid: string, start: number) => boolean;
-  /** Milliseconds since the epoch, in the month of `recorded`. */
-  now: number;
-}
-
-/**
- * The accounts of some owners: what usage records say, and what instances say of starts that no record has. A start that
- * both have counts once, as in a bill.
- */
-export function accountsOf(owners: Iterable<string>, input: AccountInput): Map<string, Account> {
-  const { namespace, holders, recorded, isRecorded, now } = input;
-  const { month } = recorded;
-  const accounts = new Map<string, Account>();
-  for (const owner of owners) {
-    const spent = new Spending().addAll(recorded.of(namespace, owner) ?? new Spending());
-    accounts.set(owner, { spent, reserved: new Spending(), perHour: new Spending() });
-  }
-  for (const { instance, claim } of holders) {
-    let running = NO_AMOUNT;
-    for (const billed of billsOfInstance(instance, now)) {
-      if (isRecorded(billed.uid, billed.interval.start)) continue;
-      const amount = amountIn(month, billed);
-      if (billed.open) running = amount;
-      const { createdBy, currency } = billed.interval;
-      for (const owner of ownersOf(createdBy)) accounts.get(owner)?.spent.add(amount, currency);
-    }
-    if (claim === undefined || instance.status?.ending !== undefined) continue;
-    const hour = amountOf(claim, HOUR_MS);
-    const first = amountOf(claim, Math.min(HOUR_MS, month.to - now));
-    const reserved = { gpuMs: rest(first.gpuMs, running.gpuMs), cost: rest(first.cost, running.cost) };
-    for (const owner of ownersOf(claim.createdBy)) {
-      const account = accounts.get(owner);
-      account?.reserved.add(reserved, claim.currency);
-      account?.perHour.add(hour, claim.currency);
-    }
-  }
-  return accounts;
 }
 
 /** One part of a budget. Amounts are GPU milliseconds, or millionths of the currency. */
@@ -185,6 +135,9 @@ export function statusOfLines(lines: readonly Line[], month: Month, now: number)
     ...periodOf(month),
     at: new Date(now).toISOString(),
     percent: highestPercent(lines),
-    lines: lines.map(lineText),
+    lines: lines.map((line) => ({
+      ...lineText(line),
+      ...(line.reserved > 0n && { reserved: amountText(line, line.reserved) }),
+    })),
   };
 }

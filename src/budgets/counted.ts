@@ -39,21 +39,30 @@ export function keyBudgetReader(apiKeys: Pick<ReadStore<ApiKey>, 'get'>, clock: 
   };
 }
 
+/** What the controller counted of the budget of a key that was deleted, in this month. */
+export type DeletedKeyBudgetOf = (tenant: string, key: string) => BudgetStatus | undefined;
+
+/** Reads what the controller remembers of deleted keys in the TenantLimit. */
+export function deletedKeyBudgetReader(
+  limits: Pick<ReadStore<TenantLimit>, 'get'>,
+  clock: Pick<Clock, 'now'>,
+): DeletedKeyBudgetOf {
+  return (tenant, key) => {
+    const limit = limits.get(keyOf({ namespace: tenant, name: TENANT_LIMIT_NAME }));
+    return ofThisMonth(limit?.status?.keyBudgets?.find(({ name }) => name === key)?.used, clock.now());
+  };
+}
+
 /** Of a place. */
 export interface Price {
   perHour: string;
   currency: string;
 }
 
-/**
- * That a budget is spent which a place at this price would draw on; undefined while something is left. Without a price:
- * that anything of the budget is spent.
- */
-export function spentMessage(budget: BudgetStatus, words: BudgetWords, price?: Price): string | undefined {
+/** That a budget is spent which a place at this price would draw on; undefined while something is left. */
+export function spentMessage(budget: BudgetStatus, words: BudgetWords, price: Price): string | undefined {
   const line = budget.lines.find(({ unit, max, spent }) => {
-    const balance = parseBalance(spent);
-    if (balance < parseMoney(max)) return false;
-    if (price === undefined) return balance > 0n;
+    if (parseBalance(spent) < parseMoney(max)) return false;
     return unit === GPU_HOURS || (unit === price.currency && parseMoney(price.perHour) > 0n);
   });
   return line && spentWords(line, budget, words);

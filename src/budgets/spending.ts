@@ -1,8 +1,10 @@
 import { type Amount, amountBetween } from '../ledger/amount.ts';
+import { hasReached } from '../kube/watch/resource-version.ts';
 import { billsOfRecord } from '../ledger/bills.ts';
 import type { Month } from '../ledger/month.ts';
 import type { Billed } from '../ledger/report.ts';
 import { tokenBillsOf } from '../ledger/tokens.ts';
+import type { Payers } from '../resources/instances/claim.ts';
 import type { TokenRecord } from '../resources/token-record.ts';
 import type { UsageRecord } from '../resources/usage-record.ts';
 
@@ -16,7 +18,10 @@ export class Spending {
 
   add({ gpuMs, cost }: Amount, currency: string): this {
     this.gpuMs += gpuMs;
-    if (cost !== 0n) this.costs.set(currency, (this.costs.get(currency) ?? 0n) + cost);
+    const sum = (this.costs.get(currency) ?? 0n) + cost;
+    // A currency of which nothing is left must look as if nothing had been.
+    if (sum === 0n) this.costs.delete(currency);
+    else this.costs.set(currency, sum);
     return this;
   }
 
@@ -33,15 +38,17 @@ export function amountIn({ from, to }: Month, { interval, adjustment }: Billed):
   return adjustment === 'Credit' ? { gpuMs: -amount.gpuMs, cost: -amount.cost } : amount;
 }
 
-/** Whose budgets a bill counts for: the tenant's, and that of who created the instance. */
-export function ownersOf(createdBy: string | undefined): string[] {
-  return createdBy === undefined ? [TENANT] : [TENANT, createdBy];
+/** Whose budgets a bill counts for. */
+export function ownersOf({ createdBy, startedBy }: Payers): string[] {
+  return [...new Set([TENANT, createdBy ?? TENANT, startedBy ?? TENANT])];
 }
 
 /** What the usage records and token records of one month say, by tenant and by owner. It keeps sums alone. */
 export class RecordedSpending {
   readonly month: Month;
   readonly #sums = new Map<string, Map<string, Spending>>();
+  /** The newest version of a token record with a bill, by tenant and owner. */
+  readonly #tokensVersions = new Map<string, Map<string, string>>();
 
   constructor(month: Month) {
     this.month = month;
@@ -53,9 +60,9 @@ export class RecordedSpending {
     for (const billed of billsOfRecord({ metadata, spec })) {
       const { gpuMs, cost } = amountIn(this.month, billed);
       if (gpuMs === 0n && cost === 0n) continue;
-      const { createdBy, currency } = billed.interval;
+      const { currency } = billed.interval;
       const amount = { gpuMs: gpuMs * BigInt(sign), cost: cost * BigInt(sign) };
-      for (const owner of ownersOf(createdBy)) this.#sumOf(namespace, owner).add(amount, currency);
+      for (const owner of ownersOf(billed.interval)) this.#sumOf(namespace, owner).add(amount, currency);
     }
   }
 
@@ -64,10 +71,23 @@ export class RecordedSpending {
     const { namespace = '' } = record.metadata;
     for (const { day, by, currency, cost } of tokenBillsOf(record)) {
       if (cost === 0n || !day.startsWith(this.month.name)) continue;
-      for (const owner of ownersOf(by)) {
+      for (const owner of ownersOf({ createdBy: by })) {
         this.#sumOf(namespace, owner).add({ gpuMs: 0n, cost: cost * BigInt(sign) }, currency);
+        this.#noteVersion(namespace, owner, record.metadata.resourceVersion ?? '');
       }
     }
+  }
+
+  /** The newest version of a token record with a bill of the owner; undefined where there is none. */
+  tokensVersionOf(namespace: string, owner: string): string | undefined {
+    return this.#tokensVersions.get(namespace)?.get(owner);
+  }
+
+  #noteVersion(namespace: string, owner: string, version: string): void {
+    const owners = this.#tokensVersions.get(namespace) ?? new Map<string, string>();
+    this.#tokensVersions.set(namespace, owners);
+    const known = owners.get(owner);
+    if (known === undefined || hasReached(version, known)) owners.set(owner, version);
   }
 
   of(namespace: string, owner: string): Spending | undefined {

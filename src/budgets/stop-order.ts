@@ -1,6 +1,6 @@
 import { compareText } from '../lib/compare.ts';
 import { keyOf } from '../kube/types.ts';
-import type { Holder } from './accounts.ts';
+import type { Holder } from './kept-accounts.ts';
 
 /**
  * The keys of the instances that hold a place, in the order in which a spent budget stops them: interruptible ones

@@ -21,6 +21,14 @@ export function keyBudget(name: string): BudgetWords {
   return { what: `the budget of APIKey ${name}`, lift: whoCanChangeKey('budget', name) };
 }
 
+/** @param name of the APIKey, which was deleted */
+export function deletedKeyBudget(name: string): BudgetWords {
+  return {
+    what: `the budget of APIKey ${name}, which was deleted,`,
+    lift: `It holds for what the APIKey created. An administrator of the tenant can create APIKey ${name} anew with another limits.budget.`,
+  };
+}
+
 function begin(sentence: string): string {
   return sentence.slice(0, 1).toUpperCase() + sentence.slice(1);
 }
@@ -41,6 +49,17 @@ export function spentWords(
   words: BudgetWords,
 ): string {
   return `${begin(words.what)} for ${period.month} is spent: ${amounts(line)}. ${outlook(period, words)}`;
+}
+
+/** That what is left of a part of a budget is held for model calls. */
+export function heldWords(
+  line: BudgetStatus['lines'][number],
+  held: string,
+  period: Pick<BudgetStatus, 'month' | 'renewsAt'>,
+  words: BudgetWords,
+): string {
+  const said = `${begin(words.what)} for ${period.month} has no room for another model call at the moment: ${amounts(line)} are spent, and ${held} are held for the first hour of instances, and for calls that are under way or not counted yet.`;
+  return `${said} Try again later, or send a smaller max_tokens. ${outlook(period, words)}`;
 }
 
 /** That so much of a budget is spent, part by part. */

@@ -1,20 +1,9 @@
 import type { ReadStore } from '../kube/watch/store.ts';
-import type { Namespace, Pod } from '../kube/types.ts';
-import type { ApiKey } from '../resources/api-key.ts';
-import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
-import { TENANT_LABEL } from '../resources/tenants/tenant-policy.ts';
+import type { Pod } from '../kube/types.ts';
+import { isTenant, type TenantSources } from './tenants.ts';
 
-export interface DcgmSource {
+export interface DcgmSource extends TenantSources {
   pods: ReadStore<Pod>;
-  namespaces: ReadStore<Namespace>;
-  instances: ReadStore<GpuInstance>;
-  apiKeys: ReadStore<ApiKey>;
-}
-
-function isTenant({ namespaces, instances, apiKeys }: DcgmSource, namespace: string): boolean {
-  const labels = namespaces.get(namespace)?.metadata.labels;
-  if (labels?.[TENANT_LABEL] === 'true') return true;
-  return instances.by('namespace', namespace).length > 0 || apiKeys.by('namespace', namespace).length > 0;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { findCondition } from '../kube/conditions.ts';
+import type { NetworkPolicy } from '../kube/network-policy.ts';
 import type { IndexFunctions } from '../kube/watch/store.ts';
 import type { KubeObject, Pod, ResourceQuota } from '../kube/types.ts';
 import type { ApiKey } from '../resources/api-key.ts';
@@ -9,6 +10,7 @@ import { type InstanceTemplate, SHARED_TEMPLATE_LABEL, templateHash } from '../r
 import { poolOfPull } from '../resources/pod/image-pull.ts';
 import { EXPORTER_LABEL } from '../resources/pod/monitor.ts';
 import { instanceUidsOf } from '../resources/pod/owner.ts';
+import { hasPodFinalizer } from '../resources/pod/pod-finalizer.ts';
 import type { RegistryCredential } from '../resources/registry-credential.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
@@ -36,10 +38,12 @@ export const INDEXES = {
     name: ({ metadata }) => [metadata.name],
     /** The node of the claim. */
     node: ({ status }) => (status?.claim === undefined ? [] : [status.claim.node]),
-    /** The reason of the Ready condition. */
+    /** Why it is as it is, and what it waits for: of one that was preempted Claimed alone says that. */
     reason: ({ status }) => {
       const ready = findCondition(status?.conditions, 'Ready');
-      return ready === undefined ? [] : [ready.reason];
+      const claimed = findCondition(status?.conditions, 'Claimed');
+      const found = [ready, claimed?.status === 'False' ? claimed : undefined];
+      return [...new Set(found.flatMap((condition) => condition?.reason ?? []))];
     },
     /** `true` for instances that wait for a place, whatever their state is called. */
     waiting: (instance) => (isWaiting(instance) ? ['true'] : []),
@@ -68,6 +72,8 @@ export const INDEXES = {
   pods: {
     /** Pods of instances, by {@link instanceIndexKey}. */
     instance: (pod) => instanceUidsOf(pod).map((uid) => instanceIndexKey(pod.metadata.namespace, uid)),
+    /** Pods that are kept until their program has ended, by their node. */
+    keptOn: (pod) => (hasPodFinalizer(pod) && pod.spec?.nodeName !== undefined ? [pod.spec.nodeName] : []),
     /** Pods that bring images to nodes, by the name of their pool. */
     imagePull: (pod) => {
       const pool = poolOfPull(pod);
@@ -81,6 +87,7 @@ export const INDEXES = {
   webhooks: { namespace } satisfies IndexFunctions<Webhook>,
   histories: { namespace } satisfies IndexFunctions<InstanceHistory>,
   quotas: { namespace } satisfies IndexFunctions<ResourceQuota>,
+  networkPolicies: { namespace } satisfies IndexFunctions<NetworkPolicy>,
   tenantLimits: {
     /** The TenantPolicies that a TenantLimit comes from. */
     policy: ({ spec }) => spec?.policies ?? [],

@@ -2,10 +2,14 @@ import { findCondition } from '../kube/conditions.ts';
 import { compareText } from '../lib/compare.ts';
 import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 
-/** Sorts on-demand before interruptible, then older before younger. */
-export function rankOf({ metadata, spec }: GpuInstance): string {
-  const { creationTimestamp = '', namespace = '', name } = metadata;
-  return `${spec.type === 'OnDemand' ? 0 : 1}/${creationTimestamp}/${namespace}/${name}`;
+const WHOLE_SECONDS = '2026-01-01T00:00:00Z'.length;
+
+/** Sorts on-demand before interruptible, then who has waited longer. Nobody chooses the uid, which decides the rest. */
+export function rankOf({ metadata, spec, status }: GpuInstance): string {
+  const { creationTimestamp = '', uid = '' } = metadata;
+  const since = status?.waitingSince ?? creationTimestamp;
+  const exact = since.length === WHOLE_SECONDS ? since.replace('Z', '.000Z') : since;
+  return `${spec.type === 'OnDemand' ? 0 : 1}/${exact}/${uid}`;
 }
 
 /** Which of two instances that wait for a place is served first. */
@@ -14,8 +18,17 @@ export function compareRanks(a: GpuInstance, b: GpuInstance): number {
 }
 
 /** Whether an instance waits for a place, whatever its state is called meanwhile. */
-export function isWaiting({ status }: GpuInstance): boolean {
-  return findCondition(status?.conditions, 'Claimed')?.reason === 'WaitingForCapacity';
+export function isWaiting(instance: GpuInstance): boolean {
+  return waitsAs(instance) === 'WaitingForCapacity' || isPlaceComing(instance);
+}
+
+/** Whether a place is reserved for an instance that others leave. It stays in line whatever becomes of its client. */
+export function isPlaceComing(instance: GpuInstance): boolean {
+  return waitsAs(instance) === 'PlaceComing';
+}
+
+function waitsAs({ status }: GpuInstance): string | undefined {
+  return findCondition(status?.conditions, 'Claimed')?.reason;
 }
 
 /** How many of a line, in order, are served before a rank. `rankAt`: the rank at an index below `length`. */

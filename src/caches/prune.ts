@@ -1,7 +1,7 @@
 import type { Container, Node, PersistentVolumeClaim, Pod } from '../kube/types.ts';
 import { isExtendedResource } from '../kube/quantity.ts';
 import { pick } from '../lib/json.ts';
-import { CLAIM_ANNOTATION } from '../resources/pod/claim-on-pod.ts';
+import { CLAIM_ANNOTATION } from '../resources/pod/owner.ts';
 
 // What the caches keep of objects that a cluster may have tens of thousands of. To read another field, add it here.
 
@@ -20,14 +20,17 @@ export function prunePod({ metadata, spec, status }: Pod): Pod {
         'resourceVersion',
         'labels',
         'ownerReferences',
+        'finalizers',
         'deletionTimestamp',
+        'deletionGracePeriodSeconds',
       ]),
       ...(claim !== undefined && { annotations: { [CLAIM_ANNOTATION]: claim } }),
     },
     ...(spec !== undefined && {
       spec: {
         ...pick(spec, ['nodeName', 'overhead', 'imagePullSecrets']),
-        ...(claim !== undefined && pick(spec, ['affinity'])),
+        // A pod that bears a claim is held against it.
+        ...(claim?.includes('"claim":') && pick(spec, ['affinity'])),
         containers: spec.containers.map(pruneContainer),
         ...(spec.initContainers !== undefined && { initContainers: spec.initContainers.map(pruneContainer) }),
       },

@@ -12,6 +12,7 @@ import {
   SERVICES,
   STORAGE_CLASSES,
 } from '../kube/types.ts';
+import { NETWORK_POLICIES } from '../kube/network-policy.ts';
 import { API_KEYS } from '../resources/api-key.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../resources/instances/gpu-instance.ts';
 import { GPU_POOLS } from '../resources/gpu-pool.ts';
@@ -76,6 +77,7 @@ export const CACHES = {
   namespaces: cache({ type: NAMESPACES }),
   quotas: cache({ type: RESOURCE_QUOTAS, indexers: INDEXES.quotas }),
   storageClasses: cache({ type: STORAGE_CLASSES }),
+  networkPolicies: cache({ type: NETWORK_POLICIES, indexers: INDEXES.networkPolicies }),
   services: cache({ type: SERVICES, labelSelector: MODEL_SERVER }),
   slices: cache({ type: ENDPOINT_SLICES, labelSelector: MODEL_SERVER }),
   modelLeases: cache({ type: LEASES, labelSelector: `${MODEL_LEASE_LABEL}=true`, isOwn: true }),

@@ -1,6 +1,8 @@
-import type { InstanceRecord, List } from '../wire/records.ts';
+import type { List } from '../wire/records.ts';
 import { COMMANDS, findCommand } from './table/commands.ts';
 import { usageFailure } from './failure.ts';
+import type { Command, Names, Option } from './options.ts';
+import { profilesOf } from './settings.ts';
 import type { Session } from './session.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'];
@@ -45,7 +47,7 @@ export function completionScript(shell: string | undefined): string {
 export function wordsFor(before: readonly string[], last: string): string[] {
   if (before[0] === 'help') return wordsFor(before.slice(1), last);
   const found = findCommand(before);
-  const names = [...COMMANDS.map(({ name }) => name), 'completion', 'help'];
+  const names = [...COMMANDS.map(({ name }) => name), 'completion', 'man', 'help'];
   if (found === undefined) {
     const prefix = before.map((word) => `${word} `).join('');
     const next = names
@@ -56,6 +58,8 @@ export function wordsFor(before: readonly string[], last: string): string[] {
   }
   const { command, args } = found;
   if (args.includes('--')) return [];
+  const option = optionBefore(command, args);
+  if (option !== undefined) return (option.values ?? option.suggested ?? []).filter((word) => word.startsWith(last));
   if (last.startsWith('-'))
     return ['help', ...Object.keys(command.options)].map((name) => `--${name}`).filter((word) => word.startsWith(last));
   const below = names
@@ -64,32 +68,74 @@ export function wordsFor(before: readonly string[], last: string): string[] {
   return args.length === 0 ? below.filter((word) => word.startsWith(last)) : [];
 }
 
-/** What follows the id of an instance in the place of the next word; undefined where none may come. */
-function afterInstance(before: readonly string[]): string | undefined {
-  const { command, args } = findCommand(before) ?? {};
-  if (command?.name === 'cp') return ':';
-  const operands = args?.filter((word) => !word.startsWith('-')) ?? [];
-  return operands.length === 0 && /^\[?INSTANCE\]?$/.test(command?.operands[0] ?? '') ? '' : undefined;
+/** The option whose value comes in the place of the next word. */
+function optionBefore({ options }: Command, args: readonly string[]): Option | undefined {
+  const word = args.at(-1) ?? '';
+  const [, option] =
+    Object.entries(options).find(
+      ([name, { short }]) => word === `--${name}` || (short !== undefined && word === `-${short}`),
+    ) ?? [];
+  return option?.type === 'string' ? option : undefined;
+}
+
+/** What the next word may name, and what follows such a name; undefined where it names nothing of the server. */
+function namesFor(before: readonly string[]): { names: Names; end: string } | undefined {
+  if (before.at(-1) === '--profile' && before.length === 1) return { names: 'profile', end: '' };
+  const { command, args = [] } = findCommand(before) ?? {};
+  if (command === undefined || args.includes('--')) return undefined;
+  const option = optionBefore(command, args);
+  if (option !== undefined) return option.names === undefined ? undefined : { names: option.names, end: '' };
+  if (command.name === 'cp') return { names: 'instance', end: ':' };
+  const given = operandsIn(command, args);
+  const isInstance = /^\[?INSTANCE(\.{3})?\]?$/.test(command.operands[0] ?? '');
+  const names = command.names ?? (isInstance ? 'instance' : undefined);
+  return names === undefined || (given > 0 && command.repeats !== true) ? undefined : { names, end: '' };
+}
+
+/** How many operands are there: words that are neither options nor their values. */
+function operandsIn(command: Command, args: readonly string[]): number {
+  return args.filter((word, at) => !word.startsWith('-') && optionBefore(command, args.slice(0, at)) === undefined)
+    .length;
 }
 
 /** `berth __complete WORD...`: the words that may stand in the place of the last one, one on a line. Never fails. */
 export async function complete(words: readonly string[], session: Session): Promise<string> {
   const [before, last] = [words.slice(0, -1), words.at(-1) ?? ''];
-  const known = wordsFor(before, last);
-  const end = last.startsWith('-') ? undefined : afterInstance(before);
-  const instances = end === undefined ? [] : (await instancesOf(session)).map((id) => `${id}${end}`);
-  return [...known, ...instances.filter((word) => word.startsWith(last))].map((word) => `${word}\n`).join('');
+  const named = last.startsWith('-') ? undefined : namesFor(before);
+  const found = named === undefined ? [] : (await namesOf(named.names, session)).map((name) => `${name}${named.end}`);
+  const all = [...wordsFor(before, last), ...found.filter((word) => word.startsWith(last))];
+  return [...new Set(all)].map((word) => `${word}\n`).join('');
 }
 
 /** Milliseconds that a person waits at a Tab. */
 const PATIENCE_MS = 2000;
 
-async function instancesOf(session: Session): Promise<string[]> {
+interface Listed {
+  id?: string | number;
+  name?: string | null;
+  gpu_name?: string;
+}
+
+/** Where the names are listed, and the fields that a command takes. */
+const LISTS: Readonly<Record<Exclude<Names, 'profile'>, readonly [path: string, ...fields: (keyof Listed)[]]>> = {
+  instance: ['/instances', 'id', 'name'],
+  gpu: ['/offers', 'gpu_name'],
+  key: ['/ssh-keys', 'id'],
+  template: ['/templates', 'id', 'name'],
+  registry: ['/registries', 'name'],
+  webhook: ['/webhooks', 'id'],
+  model: ['/models', 'id'],
+};
+
+async function namesOf(names: Names, session: Session): Promise<string[]> {
   try {
+    if (names === 'profile') return await profilesOf(session.env);
+    const [path, ...fields] = LISTS[names];
     const signal = AbortSignal.timeout(PATIENCE_MS);
-    const { data } = await (await session.api()).call<List<InstanceRecord>>('GET', '/instances', { signal });
+    const { data } = await (await session.api()).call<List<Listed>>('GET', path, { signal });
+    const words = data.flatMap((one) => fields.map((field) => String(one[field] ?? '')));
     // Shells put the words into a command line as they are.
-    return data.map(({ id }) => id).filter((id) => /^[a-z0-9][a-z0-9.-]*$/.test(id));
+    return [...new Set(words)].filter((word) => /^[A-Za-z0-9][A-Za-z0-9._/-]*$/.test(word));
   } catch {
     return [];
   }

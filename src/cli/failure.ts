@@ -11,6 +11,8 @@ export const EXIT = {
   noCapacity: 5,
   /** The server was not reached, or is too busy now: the same command may work later. */
   unavailable: 6,
+  /** `berth run`: the program began, and its end or its files are not known. */
+  lost: 125,
   interrupted: 130,
 } as const;
 

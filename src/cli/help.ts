@@ -1,25 +1,35 @@
 import { COMMANDS, GROUPS } from './table/commands.ts';
 import type { Command, Options } from './options.ts';
 
-const HELP: Options = { help: { type: 'boolean', short: 'h', help: 'print this' } };
+/** Every command has it. */
+export const HELP: Options = { help: { type: 'boolean', short: 'h', help: 'print this' } };
 
 const HEAD = `Usage: berth COMMAND
 
-Rents GPUs of a Berth server. berth COMMAND --help tells more about a command.
+Rents GPUs of a Berth server. berth COMMAND --help has its options.
 `;
+
+/** What holds for all commands. */
+export const TAIL_LINES = [
+  'The server and the key are those of berth login, or BERTH_URL and BERTH_API_KEY.',
+  '--profile NAME before the command, or BERTH_PROFILE, chooses another login.',
+  'Networks: HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE, NODE_EXTRA_CA_CERTS.',
+  'Exit status: 0 done, 1 refused or failed, 2 wrong usage, 3 no access,',
+  '4 not found, 5 no free GPU, 6 server not reached or too busy,',
+  '125 the end of a run is not known, 130 interrupted.',
+];
 
 const TAIL = `
 Other
   completion SHELL     print a completion script for bash, zsh or fish
+  man                  print the manual page: berth man | man -l -
   help, --help         print this
   --version            print the version
 
-The server and the key are those of berth login, or BERTH_URL and BERTH_API_KEY.
-Exit status: 0 done, 1 refused or failed, 2 wrong usage, 3 no access,
-4 not found, 5 no free GPU, 6 server not reached or too busy, 130 interrupted.
+${TAIL_LINES.join('\n')}
 `;
 
-function usageOf({ name, operands }: Command): string {
+export function usageOf({ name, operands }: Command): string {
   return [name, ...operands].join(' ');
 }
 
@@ -37,7 +47,7 @@ export function help(): string {
 export function helpOf(command: Command): string {
   const options = Object.entries({ ...command.options, ...HELP });
   const rows = options.map(([name, option]) => {
-    const value = option.value !== undefined ? ` ${option.value}` : '';
+    const value = option.value === undefined ? '' : ` ${option.value}`;
     return [`  ${option.short === undefined ? '   ' : `-${option.short},`} --${name}${value}`, option.help] as const;
   });
   const width = Math.max(...rows.map(([left]) => left.length));
@@ -45,6 +55,7 @@ export function helpOf(command: Command): string {
   const title = command.summary.charAt(0).toUpperCase() + command.summary.slice(1);
   return [
     `Usage: berth ${usageOf(command)} [OPTION...]\n\n${title}.\n`,
+    command.aliases === undefined ? '' : `Also: ${command.aliases.map((one) => `berth ${one}`).join(', ')}\n`,
     `\nOptions\n${rows.map(([left, right]) => `${left.padEnd(width)}  ${right}\n`).join('')}`,
     below.length === 0 ? '' : `\nSee also\n${below.map((one) => `  berth ${usageOf(one)}: ${one.summary}\n`).join('')}`,
     command.examples === undefined ? '' : `\nExamples\n${command.examples.map((line) => `  ${line}\n`).join('')}`,

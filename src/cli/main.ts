@@ -7,15 +7,34 @@ export interface Program {
   version: () => string;
 }
 
-async function dispatch(words: readonly string[], { session, version }: Program): Promise<number> {
+/** The words without the option that stands before the command, and the session that it chooses. */
+async function withProfile(words: readonly string[], program: Program): Promise<[readonly string[], Program]> {
+  const [, inline] = /^--profile=(.*)$/.exec(words[0] ?? '') ?? [];
+  if (words[0] !== '--profile' && inline === undefined) return [words, program];
+  const name = inline ?? words[1];
+  if (name === undefined) throw usageFailure('--profile needs a name.', 'berth profiles lists them.');
+  const { createSession } = await import('./session.ts');
+  const { env, terminal } = program.session;
+  // The login of a profile counts, and not that of the environment.
+  const { BERTH_URL: _url, BERTH_API_KEY: _key, ...others } = env;
+  const session = { ...program.session, ...createSession({ ...others, BERTH_PROFILE: name }, terminal) };
+  return [words.slice(inline === undefined ? 2 : 1), { ...program, session }];
+}
+
+async function dispatch(given: readonly string[], program: Program): Promise<number> {
+  const [words, { session, version }] = await withProfile(given, program);
   const [first = 'help'] = words;
   const { terminal } = session;
-  if (first === '--version') return terminal.out(`${version()}\n`).then(() => EXIT.done);
+  if (first === '--version' || first === '-v' || first === 'version')
+    return terminal.out(`${version()}\n`).then(() => EXIT.done);
   if (first === 'completion') {
     return terminal.out((await import('./complete.ts')).completionScript(words[1])).then(() => EXIT.done);
   }
+  if (first === 'man') return terminal.out((await import('./manual.ts')).manual(version())).then(() => EXIT.done);
   if (first === '__complete') {
-    return terminal.out(await (await import('./complete.ts')).complete(words.slice(1), session)).then(() => EXIT.done);
+    const { complete } = await import('./complete.ts');
+    const [asked, of] = await withProfile(words.slice(1), program).catch(() => [words.slice(1), program] as const);
+    return terminal.out(await complete(asked.length === 0 ? words.slice(1) : asked, of.session)).then(() => EXIT.done);
   }
   const { findCommand } = await import('./table/commands.ts');
   const asked = first === 'help' && words.length > 1 ? [...words.slice(1), '--help'] : words;
@@ -24,7 +43,10 @@ async function dispatch(words: readonly string[], { session, version }: Program)
     const isHelp = ['help', '--help', '-h'].includes(asked[0] ?? 'help');
     if (!isHelp) {
       const name = asked.find((word) => !word.startsWith('-')) ?? '';
-      throw usageFailure(`There is no command berth ${name}.`, 'berth --help lists the commands.');
+      const { didYouMean } = await import('./nearest.ts');
+      const { commandNames } = await import('./table/commands.ts');
+      const next = didYouMean(name, commandNames(), (one) => `berth ${one}`) ?? 'berth --help lists the commands.';
+      throw usageFailure(`There is no command berth ${name}.`, next);
     }
     await terminal.out((await import('./help.ts')).help());
     return EXIT.done;

@@ -7,8 +7,17 @@ export interface Option {
   multiple?: boolean;
   /** What stands for the value in help. */
   value?: string;
+  /** All values that it takes, for completion and for a refusal of others. */
+  values?: readonly string[];
+  /** Values for completion; others are taken too. */
+  suggested?: readonly string[];
+  /** What its values name, for completion. */
+  names?: Names;
   help: string;
 }
+
+/** What the words of a command line may name. */
+export type Names = 'instance' | 'gpu' | 'key' | 'template' | 'registry' | 'webhook' | 'model' | 'profile';
 
 export type Options = Readonly<Record<string, Option>>;
 
@@ -39,6 +48,10 @@ export interface Command {
   passesOn?: boolean;
   options: Options;
   examples?: readonly string[];
+  /** Older names of the same command. */
+  aliases?: readonly string[];
+  /** What its operands name, for completion. */
+  names?: Names;
   /** The next step after a wrong line, in place of its help. */
   hint?: string;
   /** What it reads from the terminal and takes from no command line: an operand too many may be this. */
@@ -46,5 +59,19 @@ export interface Command {
   load: () => Promise<Run>;
 }
 
-export const JSON_OPTION: Options = { json: { type: 'boolean', help: 'print JSON for programs' } };
+export const JSON_OPTION: Options = {
+  json: { type: 'boolean', help: 'print JSON for programs' },
+  output: { type: 'string', short: 'o', value: 'FORMAT', values: ['json'], help: 'json, as --json' },
+};
+/** Of commands that print a table. */
+export const LIST_OPTIONS: Options = {
+  ...JSON_OPTION,
+  output: {
+    type: 'string',
+    short: 'o',
+    value: 'FORMAT',
+    values: ['json', 'wide', 'name'],
+    help: 'json, wide (all columns) or name (ids alone)',
+  },
+};
 export const YES: Options = { yes: { type: 'boolean', short: 'y', help: 'do it without a question' } };

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { usageFailure } from './failure.ts';
+import { didYouMean } from './nearest.ts';
 import type { Command, Input } from './options.ts';
 
 const HELP = { help: { type: 'boolean', short: 'h' } } as const;
@@ -37,7 +38,7 @@ function checkOperands({ name, operands, repeats, hint, secret }: Command, given
   const required = operands.filter((word) => !word.startsWith('['));
   const missing = required[given.length];
   const next = hint ?? `Run berth ${name} --help.`;
-  if (missing !== undefined) throw usageFailure(`berth ${name} needs ${missing}.`, next);
+  if (missing !== undefined) throw usageFailure(`berth ${name} needs ${missing.replace('...', '')}.`, next);
   if (repeats || given.length <= operands.length) return;
   if (secret === undefined) throw usageFailure(`berth ${name} does not take ${given.at(-1)}.`, next);
   throw usageFailure(
@@ -51,10 +52,12 @@ export function parseCommand(command: Command, args: readonly string[]): Input {
   const { own, rest } = split(command, args);
   const { values, positionals } = parse(command, own);
   const value = (name: string): unknown => values[name];
+  const isJson = values['output'] === 'json' && command.options['output']?.values?.includes('json') === true;
   const takesRest = command.passesOn || command.operands.at(-1) === '[-- WORD...]';
   if (rest.length > 0 && !takesRest) {
     throw usageFailure(`berth ${command.name} takes nothing after --.`, `Run berth ${command.name} --help.`);
   }
+  checkValues(command, values);
   checkOperands({ ...command, operands: command.operands.filter((word) => !word.startsWith('[--')) }, positionals);
   const text = (name: string): string | undefined => {
     const found = value(name);
@@ -63,7 +66,7 @@ export function parseCommand(command: Command, args: readonly string[]): Input {
   return {
     operands: positionals,
     rest,
-    flag: (name) => value(name) === true,
+    flag: (name) => value(name) === true || (name === 'json' && isJson),
     text,
     texts: (name) => {
       const found = value(name);
@@ -82,7 +85,26 @@ function parse(command: Command, args: string[]): { values: Record<string, unkno
   try {
     return parseArgs({ args, options: parserOptions(command), allowPositionals: true });
   } catch (error) {
-    const said = error instanceof Error ? error.message.replace(/\. To specify.*/s, '.') : String(error);
-    throw usageFailure(said, `Run berth ${command.name} --help.`);
+    const help = `Run berth ${command.name} --help.`;
+    const [said] = (error instanceof Error ? error.message : String(error)).split(/\. To specify|\n/);
+    const [, unknown] = /^Unknown option '--(.*)'$/.exec(said ?? '') ?? [];
+    if (unknown !== undefined) {
+      const known = [...Object.keys(command.options), 'help'];
+      const next = didYouMean(unknown, known, (one) => `--${one}`) ?? help;
+      throw usageFailure(`berth ${command.name} has no option --${unknown}.`, next);
+    }
+    const [, bare] = /^Option '(?:-\w, )?--(\S+) <value>' argument missing$/.exec(said ?? '') ?? [];
+    const { value = 'VALUE' } = command.options[bare ?? ''] ?? {};
+    if (bare !== undefined) throw usageFailure(`--${bare} needs a value: write --${bare} ${value}.`, help);
+    throw usageFailure(`${said?.replace(/\.$/, '')}.`, help);
+  }
+}
+
+/** Refuses values other than those that an option lists. */
+function checkValues({ options }: Command, values: Record<string, unknown>): void {
+  for (const [name, { values: known }] of Object.entries(options)) {
+    const given = values[name];
+    if (known === undefined || typeof given !== 'string' || known.includes(given)) continue;
+    throw usageFailure(`--${name} ${given} is not valid: write ${known.join(' or ')}.`, didYouMean(given, known));
   }
 }

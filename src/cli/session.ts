@@ -20,7 +20,7 @@ export function createSession(env: Environment, terminal: Terminal, access?: () 
   return {
     env,
     terminal,
-    api: () => (api ??= find().then((found) => new Api(found))),
+    api: () => (api ??= find().then((found) => new Api(found, env))),
     now: () => Date.now(),
     sleep: (ms) =>
       new Promise((resolve) => {

@@ -11,6 +11,8 @@ export interface Terminal {
   interactive: boolean;
   /** Whether results are drawn on a terminal. */
   screen: boolean;
+  /** Whether results may have colours: on a terminal, unless NO_COLOR is set (no-color.org). */
+  colour: boolean;
   /** Characters in a line of the results and of what is said; undefined where that is no screen. */
   columns: { out: number | undefined; say: number | undefined };
   /** Results. Resolves when more may be written. */
@@ -125,6 +127,7 @@ export function processTerminal(): Terminal {
   return {
     interactive,
     screen: isatty(1),
+    colour: isatty(1) && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb',
     // A terminal that says 0 does not know.
     columns: { out: process.stdout.columns || undefined, say: process.stderr.columns || undefined },
     out: (text) =>

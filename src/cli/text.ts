@@ -1,6 +1,10 @@
-import { plain } from '../wire/plain.ts';
+import { plain as plainText } from '../wire/plain.ts';
+import { fitted, widthOf, wrapped } from './width.ts';
 
-export { plain };
+/** A text of somebody else in one line for a terminal: nothing in it moves the cursor or turns the direction of what follows. */
+export function plain(text: string): string {
+  return plainText(text.replaceAll(/[\r\n]+/g, ' ').trim());
+}
 
 // Control characters but for tabs and the sequences that only colour text (ECMA-48, select graphic rendition).
 // oxlint-disable-next-line no-control-regex
@@ -25,43 +29,61 @@ export interface Fit {
   width: number | undefined;
   /** Titles of the columns that may be left out, the first one first. */
   optional: readonly string[];
+  /** Titles of the columns that are cut last. */
+  kept?: readonly string[];
+  /** Where the last column has sentences, the least width of it: they go on in lines below rather than being cut. */
+  sentences?: number;
+  /** How a cell is drawn: the number of its colour (ECMA-48, select graphic rendition). */
+  paint?: (title: string, cell: string) => number | undefined;
 }
 
-/** Characters that a cell keeps of itself. */
+/** Columns of the screen that a cell keeps of itself. */
 const LEAST = 10;
+/** Columns in which a sentence can be read. */
+const LEAST_SENTENCE = 24;
 const GAP = '  ';
 
 function widthsOf(lines: readonly (readonly string[])[]): number[] {
-  return (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  return (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => widthOf(line[column] ?? ''))));
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
 const lengthOf = (widths: readonly number[]): number => sum(widths) + GAP.length * (widths.length - 1);
 
+/** The widths with that of the sentences at the least at which they can be read. */
+const withSentences = (widths: number[], { sentences = Infinity }: Fit): number[] =>
+  widths.map((width, column) => (column === widths.length - 1 ? Math.min(width, sentences) : width));
+
 /** The lines without the columns that must go, so that the rest fits. */
-function dropped(lines: readonly (readonly string[])[], { width = Infinity, optional }: Fit) {
+function dropped(lines: readonly (readonly string[])[], fit: Fit) {
   let shown = lines;
-  for (const title of optional) {
-    if (lengthOf(widthsOf(shown)) <= width) break;
+  for (const title of fit.optional) {
+    if (lengthOf(withSentences(widthsOf(shown), fit)) <= (fit.width ?? Infinity)) break;
     const column = shown[0]?.indexOf(title) ?? -1;
-    if (column >= 0) shown = shown.map((line) => line.toSpliced(column, 1));
+    if (column >= 0) shown = shown.map((line) => line.filter((_, index) => index !== column));
   }
   return shown;
 }
 
 /** The widths of the columns, the widest ones narrowed. The first stays: it names what other commands take. */
-function narrowed(widths: readonly number[], width: number): number[] {
-  const fitting = [...widths];
-  while (lengthOf(fitting) > width) {
-    const widest = Math.max(...fitting.slice(1));
-    if (widest <= LEAST) break;
-    fitting[fitting.lastIndexOf(widest)] = widest - 1;
+function narrowed(lines: readonly (readonly string[])[], fit: Fit): number[] {
+  const { width = Infinity, kept = [], sentences } = fit;
+  const widths = widthsOf(lines);
+  const whole = widths.at(-1) ?? 0;
+  const columns = widths.map((_, column) => column).slice(1, sentences === undefined ? undefined : -1);
+  if (sentences !== undefined) {
+    const rest = width - lengthOf(widths.slice(0, -1)) - GAP.length;
+    widths.splice(-1, 1, Math.max(Math.min(sentences, whole), Math.min(whole, rest)));
   }
-  return fitting;
-}
-
-function cut(cell: string, width: number): string {
-  return cell.length > width ? `${cell.slice(0, width - 1)}\u2026` : cell.padEnd(width);
+  const isKept = (column: number): boolean => kept.includes(lines[0]?.[column] ?? '');
+  for (const group of [columns.filter((column) => !isKept(column)), columns.filter(isKept)]) {
+    while (lengthOf(widths) > width) {
+      const widest = group.toSorted((a, b) => (widths[b] ?? 0) - (widths[a] ?? 0) || b - a)[0];
+      if (widest === undefined || (widths[widest] ?? 0) <= LEAST) break;
+      widths[widest] = (widths[widest] ?? 0) - 1;
+    }
+  }
+  return widths;
 }
 
 /** Aligned columns below their titles. Cells are made plain. On a screen that is too narrow, columns go and cells are cut. */
@@ -71,23 +93,50 @@ export function table(
   fit: Fit = { width: undefined, optional: [] },
 ): string {
   const lines = dropped([titles, ...rows.map((row) => row.map((cell) => plain(cell) || '-'))], fit);
-  const widths = narrowed(widthsOf(lines), fit.width ?? Infinity);
+  const widths = narrowed(lines, fit);
+  const draw = (cell: string, column: number, isTitle: boolean): string => {
+    const colour = isTitle ? undefined : fit.paint?.(lines[0]?.[column] ?? '', cell);
+    const text = fitted(cell, widths[column] ?? 0);
+    const words = text.trimEnd();
+    return colour === undefined ? text : painted(words, colour) + text.slice(words.length);
+  };
+  const row = (line: readonly string[], isTitle: boolean): string =>
+    `${line
+      .map((cell, column) => draw(cell, column, isTitle))
+      .join(GAP)
+      .trimEnd()}\n`;
+  if (fit.sentences === undefined || fit.width === undefined)
+    return lines.map((line, index) => row(line, index === 0)).join('');
+  const indent = ' '.repeat(lengthOf(widths.slice(0, -1)) + GAP.length);
   return lines
-    .map(
-      (line) =>
-        `${line
-          .map((cell, column) => cut(cell, widths[column] ?? 0))
-          .join(GAP)
-          .trimEnd()}\n`,
-    )
+    .map((line, index) => {
+      const [first = '', ...more] = wrapped(line.at(-1) ?? '', widths.at(-1) ?? 0);
+      const head = line.slice(0, -1).map((cell, column) => draw(cell, column, index === 0));
+      return [[...head, first].join(GAP), ...more.map((text) => `${indent}${text}`)].map((one) => `${one}\n`).join('');
+    })
     .join('');
 }
 
-/** Lines of a name and a value; those without a value are left out. */
-export function pairs(entries: readonly (readonly [name: string, value: string | undefined])[]): string {
+/** The text in a colour. */
+export function painted(text: string, colour: number): string {
+  return `\u001b[${colour}m${text}\u001b[0m`;
+}
+
+/** Lines of a name and a value, which goes on in lines below where the screen ends; those without a value are left out. */
+export function pairs(
+  entries: readonly (readonly [name: string, value: string | undefined, colour?: number])[],
+  width = Infinity,
+): string {
   const shown = entries.filter(([, value]) => value !== undefined && value !== '');
-  const width = Math.max(0, ...shown.map(([name]) => name.length));
-  return shown.map(([name, value = '']) => `${name.padEnd(width)}  ${plain(value)}\n`).join('');
+  const left = Math.max(0, ...shown.map(([name]) => name.length));
+  const indent = ' '.repeat(left + GAP.length);
+  const room = Math.max(LEAST_SENTENCE, width - indent.length);
+  return shown
+    .map(([name, value = '', colour]) => {
+      const lines = wrapped(plain(value), room).map((line) => (colour === undefined ? line : painted(line, colour)));
+      return `${name.padEnd(left)}${GAP}${lines.join(`\n${indent}`)}\n`;
+    })
+    .join('');
 }
 
 /** Time since `from`, in the largest unit that fits: 40s, 12m, 5h, 3d. */

@@ -88,6 +88,7 @@ export const environment = z.object({
   KUBECONFIG: z.string().optional(),
   BERTH_NAMESPACE: z.string().min(1).max(63).default('berth-system'),
   BERTH_HTTP_ADDR: address.prefault('0.0.0.0:8080'),
+  BERTH_INGRESS_ADDR: address.optional(),
   BERTH_METRICS_ADDR: address.prefault('0.0.0.0:9090'),
   BERTH_SSH_ADDR: address.prefault('0.0.0.0:2222'),
   BERTH_SSH_PUBLIC_HOST: z.string().min(1).max(253).optional(),
@@ -97,6 +98,8 @@ export const environment = z.object({
   BERTH_IMAGE_PULL_POLICY: z.enum(['Always', 'IfNotPresent']).default('Always'),
   BERTH_DEFAULT_POOL: poolSpec.optional(),
   BERTH_CLAIM_ON_POD: z.enum(['true', 'false']).default('false'),
+  BERTH_REQUIRE_NETWORK_POLICY: z.enum(['true', 'false']).default('false'),
+  BERTH_REQUIRE_TENANT_LABEL: z.enum(['true', 'false']).default('false'),
   BERTH_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   BERTH_ENGINE_SECRETS: names.optional(),
   BERTH_VALKEY_URL: z.url({ protocol: /^(rediss?|valkeys?)$/ }).optional(),
@@ -106,6 +109,7 @@ export const environment = z.object({
   BERTH_TERMINAL_ADDR: address.optional(),
   BERTH_TERMINAL_URL: origin.optional(),
   BERTH_SCALE_NAMESPACES: namespaces.optional(),
+  BERTH_METRICS_TENANTS: z.enum(['true', 'false']).default('false'),
   BERTH_WEBHOOKS: z.enum(['true', 'false']).default('false'),
   BERTH_WEBHOOK_NETWORKS: networks.optional(),
   BERTH_TRUST_PROXY: trustProxy.prefault('false'),
@@ -119,6 +123,8 @@ export interface Config {
   /** Namespace of Berth's own Lease and Secret. */
   namespace: string;
   http: Address;
+  /** Where proxies in front of the api role connect; undefined: at `http`. */
+  ingress: Address | undefined;
   metrics: Address;
   ssh: Address & { publicHost: string; publicPort: number };
   /** Image of an instance that names none. */
@@ -129,6 +135,10 @@ export interface Config {
   imagePullPolicy: 'Always' | 'IfNotPresent';
   /** Whether the pod of a first start bears its claim. Only where admission keeps others from writing it there. */
   claimOnPod: boolean;
+  /** Whether an instance waits until NetworkPolicies close its namespace. */
+  requiresNetworkPolicy: boolean;
+  /** Whether a namespace is a tenant only with the label `berth.dev/tenant=true`. */
+  requireTenantLabel: boolean;
   /** Of the GPUPool that the controller makes where there is none; undefined: it makes none. */
   defaultPool: GpuPoolSpec | undefined;
   logLevel: string;
@@ -147,11 +157,13 @@ export interface Config {
   terminalUrl: URL | undefined;
   /** Where model servers may scale to zero and back. */
   scaleNamespaces: readonly string[];
+  /** Whether metrics name tenants, API keys, and models that one tenant has for itself. */
+  metricsNameTenants: boolean;
   /** Whether the api role has webhooks, and the dashboard shows them. The notifier role always has. */
   webhooks: boolean;
   /** Networks beside the internet where webhooks may lead. */
   webhookNetworks: readonly IpNetwork[];
-  /** Value of Express's `trust proxy`. */
+  /** Value of Express's `trust proxy`, for what comes at the address of proxies. */
   trustProxy: boolean | number | string;
   /** Where traces go; undefined: nowhere. */
   tracing: TracingConfig | undefined;
@@ -174,6 +186,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     kubeconfig: value.KUBECONFIG,
     namespace: value.BERTH_NAMESPACE,
     http: value.BERTH_HTTP_ADDR,
+    ingress: value.BERTH_INGRESS_ADDR,
     metrics: value.BERTH_METRICS_ADDR,
     ssh: {
       ...value.BERTH_SSH_ADDR,
@@ -186,6 +199,8 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     toolsImage: value.BERTH_TOOLS_IMAGE,
     imagePullPolicy: value.BERTH_IMAGE_PULL_POLICY,
     claimOnPod: value.BERTH_CLAIM_ON_POD === 'true',
+    requiresNetworkPolicy: value.BERTH_REQUIRE_NETWORK_POLICY === 'true',
+    requireTenantLabel: value.BERTH_REQUIRE_TENANT_LABEL === 'true',
     defaultPool: value.BERTH_DEFAULT_POOL,
     logLevel: value.BERTH_LOG_LEVEL,
     engineSecrets: value.BERTH_ENGINE_SECRETS ?? [],
@@ -197,6 +212,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     terminal: value.BERTH_TERMINAL_ADDR,
     terminalUrl: value.BERTH_TERMINAL_URL,
     scaleNamespaces: value.BERTH_SCALE_NAMESPACES ?? [],
+    metricsNameTenants: value.BERTH_METRICS_TENANTS === 'true',
     webhooks: value.BERTH_WEBHOOKS === 'true',
     webhookNetworks: value.BERTH_WEBHOOK_NETWORKS ?? [],
     trustProxy: value.BERTH_TRUST_PROXY,

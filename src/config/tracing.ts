@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { trimEnd } from '../lib/trim-end.ts';
 
 /** Those of the OpenTelemetry specification that Berth has. */
 const SAMPLERS = [
@@ -49,7 +50,7 @@ export function readTracing(value: Environment, fail: (what: string) => never): 
   const ratio = share.safeParse(value.OTEL_TRACES_SAMPLER_ARG);
   if (!ratio.success) return fail('OTEL_TRACES_SAMPLER_ARG: expected a number from 0 to 1');
   return {
-    url: new URL(`${endpoint.replace(/\/+$/, '')}/v1/traces`),
+    url: new URL(`${trimEnd(endpoint, '/')}/v1/traces`),
     parentBased: sampler.startsWith('parentbased_'),
     share: sampler.endsWith('always_on') ? 1 : sampler.endsWith('always_off') ? 0 : ratio.data,
     serviceName: value.OTEL_SERVICE_NAME,

@@ -3,12 +3,13 @@ import { ofThisMonth } from '../budgets/counted.ts';
 import type { Inventory } from '../inventory/inventory.ts';
 import { gpuCounts } from '../inventory/nodes/gpu-counts.ts';
 import { isOpen } from '../inventory/nodes/node-view.ts';
-import type { KubeObject, Node } from '../kube/types.ts';
+import { keyOf, type KubeObject, type Node } from '../kube/types.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
 import { compareText } from '../lib/compare.ts';
 import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 import { instanceState } from '../resources/instances/instance-state.ts';
+import { isOrphan } from '../resources/pod/disk.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
 import { endingOf } from './gpu-instance/decide/endings.ts';
 import { FINALIZER } from './gpu-instance/decide/names.ts';
@@ -16,11 +17,14 @@ import type { UnrecordedInstances } from './gpu-instance/unrecorded.ts';
 
 interface FleetMetricsSource {
   nodes: ReadStore<Node>;
+  disks: Pick<ReadStore<KubeObject>, 'values'>;
   instances: ReadStore<GpuInstance>;
   tenantLimits: Pick<ReadStore<TenantLimit>, 'values'>;
   unrecorded: Pick<UnrecordedInstances, 'all'>;
   inventory: Pick<Inventory, 'offers' | 'viewOf' | 'claimsOn'>;
   clock: Pick<Clock, 'now'>;
+  /** Whether series name tenants and their policies. */
+  namesTenants: boolean;
 }
 
 interface Sample {
@@ -161,6 +165,13 @@ function ledgerLag(source: FleetMetricsSource, firstSeen: FirstSeen): number {
   return Math.max(0, ...since.map((time) => (now - time) / 1000));
 }
 
+function orphans({ disks, instances }: FleetMetricsSource): number {
+  const found = [...disks.values()].filter((disk) =>
+    isOrphan(disk, (name) => instances.get(keyOf({ namespace: disk.metadata.namespace, name })) !== undefined),
+  );
+  return found.length;
+}
+
 /** How much a tenant has spent of its budget. */
 interface BudgetUse {
   tenant: string;
@@ -181,14 +192,14 @@ function byAge({ metadata: a }: TenantLimit, { metadata: b }: TenantLimit): numb
 
 /**
  * How much of the budget of the month each tenant has spent that has one. After the first 1,000 tenants, which are the
- * oldest, the one that has spent most stands for the others of its policy.
+ * oldest, the one that has spent most stands for the others of its policy; where no tenant is named, for all.
  */
-function budgetUses({ tenantLimits, clock }: FleetMetricsSource): BudgetUse[] {
+function budgetUses({ tenantLimits, clock, namesTenants }: FleetMetricsSource): BudgetUse[] {
   const now = clock.now();
   const counted = [...tenantLimits.values()].filter(({ status }) => ofThisMonth(status?.budget, now));
   const uses = counted.toSorted(byAge).map(({ metadata, spec, status }, index) => ({
-    tenant: index < MOST_TENANTS ? (metadata.namespace ?? '') : OTHERS,
-    policy: spec.policies.toSorted(compareText).join(','),
+    tenant: namesTenants && index < MOST_TENANTS ? (metadata.namespace ?? '') : OTHERS,
+    policy: namesTenants ? spec.policies.toSorted(compareText).join(',') : OTHERS,
     ratio: (status?.budget?.percent ?? 0) / 100,
   }));
   const groups = Map.groupBy(uses, ({ tenant, policy }) => `${tenant}/${policy}`);
@@ -235,6 +246,12 @@ function fleetGauges(source: FleetMetricsSource): FleetGauge[] {
       help: 'How long the oldest instance that was deleted has waited for its usage record; 0 when none waits.',
       labelNames: [],
       read: () => [{ labels: {}, value: ledgerLag(source, billsSeen) }],
+    },
+    {
+      name: 'berth_orphaned_disks',
+      help: 'Disks that were to go with their instance and were kept, because it went without the controller or is not there yet.',
+      labelNames: [],
+      read: () => [{ labels: {}, value: orphans(source) }],
     },
     {
       name: 'berth_budget_used_ratio',

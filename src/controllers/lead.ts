@@ -5,12 +5,14 @@ import { Budgets } from './budgets/budgets.ts';
 import { type BudgetControllerDeps, createBudgetController } from './budgets/controller.ts';
 import { BudgetRecords, type BudgetRecordsDeps } from './budgets/records.ts';
 import { createHistoryController } from './history/controller.ts';
+import { type KeepLog, LogKeeper } from './history/keep-log.ts';
 import { PullAttempts } from './images/attempts.ts';
 import { createImageController } from './images/controller.ts';
 import { PullNames } from './images/pull-pod.ts';
 import { createInstanceController, type InstanceControllerDeps } from './gpu-instance/controller.ts';
 import { keepTrying } from './keep-trying.ts';
 import { ensureDefaultPool } from './default-pool.ts';
+import { createPodController } from './pods/controller.ts';
 import { ensurePriorityClasses } from './priority-classes.ts';
 import { createStatusController } from './status/status-controller.ts';
 import { apiKeyStatus } from './status/api-key.ts';
@@ -20,14 +22,16 @@ import { sshKeyStatus } from './status/ssh-key.ts';
 import { tenantPolicyStatus } from './status/tenant-policy.ts';
 import { createModelServerController, type ModelServerOptions } from './model-servers/controller.ts';
 import { createTenantController } from './tenants/controller.ts';
+import { SessionReports } from './session-reports.ts';
 import type { TenantDeps } from './tenants/reconcile.ts';
 
-type LeadDeps = Omit<InstanceControllerDeps, 'budgets'> &
+type LeadDeps = Omit<InstanceControllerDeps, 'budgets' | 'keepLog'> &
   TenantDeps &
   BudgetRecordsDeps &
   Pick<CatchUpDeps, 'onBehind'> & {
     modelServers?: ModelServerOptions | undefined;
     defaultPool?: GpuPoolSpec | undefined;
+    hearsSessions: boolean;
     /** Shows metrics of the whole fleet until the returned function is called. One replica shows them: sums stay true. */
     showFleet: () => () => void;
   };
@@ -57,9 +61,15 @@ export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
     recordedAt: (now) => records.at(now),
   });
   const onRecords: BudgetControllerDeps['onRecords'] = (listener) => records.onChange(listener);
+  const sessions = deps.hearsSessions
+    ? new SessionReports({ client, clock, log: deps.log, namespace: deps.config.namespace })
+    : undefined;
   const pulls = { attempts: new PullAttempts(clock), names: new PullNames() };
+  const keeper = new LogKeeper(deps);
+  const keepLog: KeepLog = (subject, signal) => keeper.keep(subject, signal);
   const controllers = [
-    createInstanceController({ ...deps, budgets }),
+    createPodController({ ...deps, keepLog }),
+    createInstanceController({ ...deps, budgets, sessions, keepLog }),
     createBudgetController({ ...deps, budgets, onRecords }),
     createStatusController(deps, sshKeyStatus(deps.stores)),
     createStatusController(deps, templateStatus(deps.stores, deps.config.namespace)),
@@ -73,7 +83,7 @@ export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
   ];
   const hideFleet = deps.showFleet();
   try {
-    await Promise.all(controllers.map((controller) => controller.run(signals)));
+    await Promise.all([...controllers, ...(sessions ? [sessions] : [])].map((one) => one.run(signals)));
   } finally {
     hideFleet();
     records.close();

@@ -5,19 +5,24 @@ import type { Registry } from 'prom-client';
 import { Inventory } from '../inventory/inventory.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import { EventRecorder } from '../kube/events.ts';
+import type { NetworkPolicy } from '../kube/network-policy.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { GpuPoolSpec } from '../resources/gpu-pool.ts';
 import { INSTANCE_HISTORIES } from '../resources/instance-history.ts';
+import { INSTANCE_LOGS } from '../resources/instance-log.ts';
+import type { ClockCheck } from '../runtime/clock-check.ts';
 import { createControllerMetrics } from '../runtime/controller-metrics.ts';
 import { createLeaderMetric, Election } from '../runtime/lease.ts';
 import { CONTROLLER_LEASE } from '../runtime/lease-record.ts';
-import { guardWrites } from '../runtime/write-guard.ts';
+import { CutWrites, guardWrites } from '../runtime/write-guard.ts';
 import type { Tracer } from '../runtime/tracing/tracer.ts';
 import { createCatchUpMetric } from './catch-up.ts';
 import type { InstanceConfig } from './gpu-instance/act/run.ts';
 import type { PodProbes } from './gpu-instance/controller.ts';
 import { createEndingMetric, createStartMetric } from './gpu-instance/start-metric.ts';
 import { traceStarts } from './gpu-instance/trace-starts.ts';
+import { UnbilledPlaces } from './gpu-instance/unbilled-places.ts';
 import { UnrecordedInstances } from './gpu-instance/unrecorded.ts';
 import { lead } from './lead.ts';
 import type { ModelServerOptions } from './model-servers/controller.ts';
@@ -31,6 +36,8 @@ export interface ControllersDeps extends PodProbes {
   leaseClient: KubeClient;
   /** The caller keeps them up to date until after `stop`. */
   stores: ControllerStores;
+  /** Those of all namespaces, where an instance waits until they close its own; else undefined. */
+  networkPolicies?: ReadStore<NetworkPolicy> | undefined;
   registry: Registry;
   log: Logger;
   clock: Clock;
@@ -38,8 +45,14 @@ export interface ControllersDeps extends PodProbes {
   tracer?: Tracer | undefined;
   /** Absent where no model server may scale to zero. */
   modelServers?: ModelServerOptions | undefined;
+  /** Whether metrics name tenants; by default they do not. */
+  metricsNameTenants?: boolean;
   /** Of the GPUPool that a leader makes where there is none; undefined: it makes none. */
   defaultPool?: GpuPoolSpec | undefined;
+  /** Whether an idle instance ends only when the replicas that serve instances have reported. */
+  hearsSessions: boolean;
+  /** Hears of the answers of `leaseClient`. */
+  clockCheck?: ClockCheck | undefined;
   /** The lease is in its namespace. */
   config: InstanceConfig;
 }
@@ -60,15 +73,21 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   const { stores, clock, log, registry, config } = deps;
   const stop = new AbortController();
   const abort = new AbortController();
-  await Promise.all(Object.values(stores).map(({ synced }) => synced));
+  await Promise.all(
+    [...Object.values(stores), ...(deps.networkPolicies ? [deps.networkPolicies] : [])].map(({ synced }) => synced),
+  );
   const inventory = new Inventory(stores, clock);
-  const unrecorded = new UnrecordedInstances(log);
-  const unfollow = stores.instances.onChange((change) => unrecorded.noteChange(change));
+  const unrecorded = new UnrecordedInstances(log, clock);
+  const unbilled = new UnbilledPlaces({ ...stores, inventory, clock });
+  const unfollow = stores.instances.onChange((change) => {
+    unrecorded.noteChange(change);
+    unbilled.noteChange(change);
+  });
   const metrics = createControllerMetrics(registry, clock);
   const ceilingsOf = limitReader(stores.tenantPolicies, stores.namespaces);
-  // A grant that was cut off may arrive after the next leader has looked, unless that leader waits for the lease to end.
-  // Nothing is decided by a history.
-  let isCut = false;
+  // A grant that was cut off, by the end or by the time limit of its reconcile, may arrive after the next leader has
+  // looked, unless that leader waits for the lease to end.
+  const cut = new CutWrites(clock);
   const election = new Election({
     client: deps.leaseClient,
     namespace: config.namespace,
@@ -77,7 +96,8 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
     clock,
     random: Math.random,
     log,
-    mayRelease: () => !isCut,
+    mayRelease: () => !cut.mayArrive,
+    clockCheck: deps.clockCheck,
     onStatus: createLeaderMetric(registry)(CONTROLLER_LEASE),
   });
   const onBehind = createCatchUpMetric(registry);
@@ -86,11 +106,20 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
     noteEnding: createEndingMetric(registry),
     noteStatus: deps.tracer && traceStarts(deps.tracer),
   };
-  const showFleet = createFleetMetrics(registry, { ...stores, inventory, unrecorded, clock });
+  const showFleet = createFleetMetrics(registry, {
+    ...stores,
+    inventory,
+    unrecorded,
+    clock,
+    namesTenants: deps.metricsNameTenants ?? false,
+  });
   const client = guardWrites(
     deps.client,
     () => election.mayWrite(),
-    (type) => (isCut ||= abort.signal.aborted && type !== INSTANCE_HISTORIES),
+    (type) => {
+      // Nothing is decided by a history or a log.
+      if (type !== INSTANCE_HISTORIES && type !== INSTANCE_LOGS) cut.note();
+    },
   );
   // A leader that goes after a burst has many Events left. They say what it did, so they may follow the lease.
   const teller = guardWrites(
@@ -111,6 +140,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
         events,
         inventory,
         unrecorded,
+        unbilled,
         metrics,
         ceilingsOf,
         onBehind,

@@ -1,12 +1,16 @@
 import type { ServerInfo } from '../kube/client/server-info.ts';
+import { activity } from './checks/activity.ts';
 import { admission } from './checks/admission.ts';
 import { clocks } from './checks/clocks.ts';
 import { definitions } from './checks/definitions.ts';
 import { gpuNodes } from './checks/gpu-nodes.ts';
 import { isolation } from './checks/isolation.ts';
+import { disks } from './checks/disks.ts';
 import { exporters, monitors } from './checks/metrics.ts';
 import { network } from './checks/network.ts';
 import { nodeLabels } from './checks/node-labels.ts';
+import { otherPolicies } from './checks/other-policies.ts';
+import { ownNamespace } from './checks/own-namespace.ts';
 import { poolSettings } from './checks/pools.ts';
 import { roles } from './checks/roles.ts';
 import { tenants } from './checks/tenants.ts';
@@ -21,6 +25,7 @@ export const CHECKS: readonly Check[] = [
   versions,
   definitions,
   roles,
+  activity,
   clocks,
   gpuNodes,
   nodeLabels,
@@ -28,8 +33,11 @@ export const CHECKS: readonly Check[] = [
   isolation,
   admission,
   network,
+  otherPolicies,
   webhooks,
   tenants,
+  ownNamespace,
+  disks,
   monitors,
   exporters,
 ];

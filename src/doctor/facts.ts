@@ -1,5 +1,6 @@
 import type { Deployment } from '../kube/installation-types.ts';
-import type { SourceName } from './sources.ts';
+import { hasTenantLabel } from '../resources/tenants/tenancy.ts';
+import type { Objects, SourceName } from './sources.ts';
 
 /** Labels of the chart, which its selectors need. */
 export const COMPONENT = 'app.kubernetes.io/component';
@@ -40,6 +41,20 @@ export function findRelease(
     prefix: found?.metadata.name.replace(/-controller$/, '') ?? 'berth',
     release: found?.spec?.selector.matchLabels?.['app.kubernetes.io/instance'] ?? 'berth',
   };
+}
+
+/** Names of the namespaces of tenants. Where no label is asked for, a namespace with instances is a tenant's. */
+export function tenantsOf(
+  { namespaces, instances, policies }: Pick<Objects, 'namespaces' | 'instances' | 'policies'>,
+  { prefix }: Pick<Facts, 'prefix'>,
+): string[] {
+  const isAsked = policies.some(({ metadata }) => metadata.name === `${prefix}-tenants`);
+  const used = new Set(isAsked ? [] : instances.map(({ metadata }) => metadata.namespace));
+  return namespaces
+    .filter((one) => hasTenantLabel(one) || used.has(one.metadata.name))
+    .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+    .map(({ metadata }) => metadata.name)
+    .toSorted();
 }
 
 /** The command that gives the release these values, and keeps those that it has. */

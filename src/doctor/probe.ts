@@ -1,7 +1,7 @@
 import type { KubeClient } from '../kube/client/client.ts';
 import { findObject } from '../kube/client/find-object.ts';
 import { ForbiddenError } from '../kube/errors.ts';
-import { NETWORK_POLICIES, type NetworkPolicy } from '../kube/installation-types.ts';
+import { NETWORK_POLICIES, type NetworkPolicy } from '../kube/network-policy.ts';
 import { type Container, type Namespace, NAMESPACES, type Pod, PODS } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Report } from './examine.ts';

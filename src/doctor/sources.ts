@@ -2,21 +2,35 @@ import {
   DAEMON_SETS,
   DEPLOYMENTS,
   MUTATING_WEBHOOKS,
-  NETWORK_POLICIES,
   POD_MONITORS,
   RUNTIME_CLASSES,
+  SERVICE_CIDRS,
   SERVICE_MONITORS,
   VALIDATING_BINDINGS,
   VALIDATING_POLICIES,
   VALIDATING_WEBHOOKS,
 } from '../kube/installation-types.ts';
+import {
+  ADMIN_POLICIES,
+  ANTREA_CLUSTER_POLICIES,
+  ANTREA_POLICIES,
+  CALICO_CLUSTER_POLICIES,
+  CALICO_POLICIES,
+  CILIUM_CLUSTER_POLICIES,
+  CILIUM_POLICIES,
+  CLUSTER_POLICIES,
+  NETWORK_POLICIES,
+} from '../kube/network-policy.ts';
 import type { ListOptions } from '../kube/client/client.ts';
 import {
   CUSTOM_RESOURCE_DEFINITIONS,
+  ENDPOINT_SLICES,
   type KubeObject,
   LEASES,
   NAMESPACES,
   NODES,
+  PERSISTENT_VOLUME_CLAIMS,
+  type Pod,
   PODS,
   RESOURCE_QUOTAS,
   type ResourceType,
@@ -24,9 +38,12 @@ import {
   STORAGE_CLASSES,
 } from '../kube/types.ts';
 import { pick } from '../lib/json.ts';
+import { activityLeaseOf } from '../resources/activity-lease.ts';
+import { API_KEYS } from '../resources/api-key.ts';
 import { GPU_POOLS } from '../resources/gpu-pool.ts';
 import { CUSTOM_RESOURCES } from '../resources/index.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../resources/instances/gpu-instance.ts';
+import { DISK_POLICY_LABEL, RETAINED_LABEL } from '../resources/pod/disk.ts';
 import { GROUP } from '../resources/schema.ts';
 import { TENANT_LIMIT_NAME, TENANT_LIMITS } from '../resources/tenants/tenant-limit.ts';
 import { TENANT_POLICIES } from '../resources/tenants/tenant-policy.ts';
@@ -53,12 +70,24 @@ function source<T extends KubeObject>(
 const OURS = { labelSelector: 'app.kubernetes.io/part-of=berth' };
 const IN_TENANTS = { fieldSelector: `metadata.name=${TENANT_LIMIT_NAME}`, metadataOnly: true };
 
-/** A quarantine follows from the failures in the statuses, and from who wants GPUs. */
-function keepFailures({ metadata, spec, status }: GpuInstance): GpuInstance {
+const KEPT = { labelSelector: `${RETAINED_LABEL},${DISK_POLICY_LABEL}=Delete`, metadataOnly: true };
+
+/** A quarantine follows from the failures in the statuses, and from who wants GPUs. A network of pods has the address. */
+function keepInstance({ metadata, spec, status }: GpuInstance): GpuInstance {
   return {
     metadata: pick(metadata, ['name', 'namespace', 'uid', 'resourceVersion']),
     spec: pick(spec, ['powerState', 'startRequest']) as GpuInstance['spec'],
-    ...(status !== undefined && { status: pick(status, ['failures', 'ending']) as NonNullable<GpuInstance['status']> }),
+    ...(status !== undefined && {
+      status: pick(status, ['failures', 'ending', 'podIP']) as NonNullable<GpuInstance['status']>,
+    }),
+  };
+}
+
+function keepAddresses({ metadata, spec, status }: Pod): Pod {
+  return {
+    metadata: pick(metadata, ['name', 'namespace']),
+    ...(spec !== undefined && { spec: pick(spec, ['hostNetwork']) as NonNullable<Pod['spec']> }),
+    ...(status !== undefined && { status: pick(status, ['podIPs']) as NonNullable<Pod['status']> }),
   };
 }
 
@@ -66,7 +95,8 @@ function keepFailures({ metadata, spec, status }: GpuInstance): GpuInstance {
 export const SOURCES = {
   nodes: source(NODES),
   pools: source(GPU_POOLS),
-  instances: source(GPU_INSTANCES, {}, { keep: keepFailures }),
+  instances: source(GPU_INSTANCES, {}, { keep: keepInstance }),
+  orphans: source(PERSISTENT_VOLUME_CLAIMS, KEPT),
   tenantPolicies: source(TENANT_POLICIES),
   tenantLimits: source(TENANT_LIMITS, IN_TENANTS),
   quotas: source(RESOURCE_QUOTAS, IN_TENANTS),
@@ -83,6 +113,8 @@ export const SOURCES = {
   exporters: source(PODS, { labelSelector: 'app=nvidia-dcgm-exporter' }),
   leases: source(LEASES, { fieldSelector: `metadata.name=${CONTROLLER_LEASE}` }),
   notifierLeases: source(LEASES, { fieldSelector: `metadata.name=${NOTIFIER_LEASE}` }),
+  sshReports: source(LEASES, { fieldSelector: `metadata.name=${activityLeaseOf('ssh')}` }),
+  apiReports: source(LEASES, { fieldSelector: `metadata.name=${activityLeaseOf('api')}` }),
   nodeLeases: source(LEASES, { namespace: 'kube-node-lease' }),
   metricsServices: source(SERVICES, { labelSelector: `${OURS.labelSelector},app.kubernetes.io/component=metrics` }),
   serviceMonitors: source(SERVICE_MONITORS),
@@ -92,6 +124,19 @@ export const SOURCES = {
   policies: source(VALIDATING_POLICIES, OURS),
   bindings: source(VALIDATING_BINDINGS, OURS),
   networkPolicies: source(NETWORK_POLICIES),
+  ciliumPolicies: source(CILIUM_POLICIES),
+  ciliumClusterPolicies: source(CILIUM_CLUSTER_POLICIES),
+  calicoPolicies: source(CALICO_POLICIES),
+  calicoClusterPolicies: source(CALICO_CLUSTER_POLICIES),
+  antreaPolicies: source(ANTREA_POLICIES),
+  antreaClusterPolicies: source(ANTREA_CLUSTER_POLICIES),
+  adminPolicies: source(ADMIN_POLICIES),
+  clusterPolicies: source(CLUSTER_POLICIES),
+  ownPods: source(PODS, OURS, { keep: keepAddresses }),
+  serviceNetworks: source(SERVICE_CIDRS),
+  apiServerService: source(SERVICES, { namespace: 'default', fieldSelector: 'metadata.name=kubernetes' }),
+  apiServers: source(ENDPOINT_SLICES, { namespace: 'default', labelSelector: 'kubernetes.io/service-name=kubernetes' }),
+  apiKeys: source(API_KEYS, { metadataOnly: true }),
 };
 
 export type SourceName = keyof typeof SOURCES;

@@ -1,11 +1,14 @@
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import type { CeilingsOf } from '../access/ceilings.ts';
-import type { BudgetOf, KeyBudgetOf } from '../budgets/counted.ts';
+import type { Principal } from '../access/principal.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { TokenMeter } from './billing/token-meter.ts';
+import type { CacheSalts } from './calls/cache-salts.ts';
 import type { Catalog } from './discovery/catalog.ts';
+import type { OpenCalls } from './calls/open-calls.ts';
 import type { BodyShares } from './limits/body-shares.ts';
+import type { BudgetHolds } from './limits/budget-holds.ts';
 import type { Limiter } from './limits/limiter.ts';
 import type { RetryBudgets } from './limits/retry-budgets.ts';
 import type { GatewayMetrics } from './metrics.ts';
@@ -20,13 +23,16 @@ export interface ModelRouterDeps {
   store: ResponseStore;
   limiter: Limiter;
   ceilings: CeilingsOf;
-  /** What was spent of the budget of a tenant. */
-  budgets: BudgetOf;
-  /** The same of the key that calls. */
-  keyBudgets: KeyBudgetOf;
+  /** The caller of an earlier moment as it is now; undefined when it may do nothing any more. */
+  caller: (principal: Principal) => Principal | undefined;
+  holds: BudgetHolds;
+  /** Has what calls of a tenant cost counted soon. */
+  hurry: (tenant: string) => void;
   metrics: GatewayMetrics;
   /** Counts what calls to priced models cost. */
   meter: TokenMeter;
+  open: OpenCalls;
+  salts: CacheSalts;
   bodies: BodyShares;
   retries: RetryBudgets;
   /** Absent where no server may scale to zero. */

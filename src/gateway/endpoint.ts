@@ -1,4 +1,5 @@
 import { Bag } from '../lib/bag.ts';
+import { HangGuard } from '../lib/hang-guard.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EndpointBreaker, type OnBreak } from './balance/endpoint-breaker.ts';
 import { hash32 } from './balance/hash.ts';
@@ -36,12 +37,20 @@ export class Endpoint {
   readonly key: string;
   /** Opaque name for headers and logs: tells endpoints apart and hides their addresses. */
   readonly name: string;
+  /** That of its Service. */
+  readonly namespace: string;
   readonly breaker: EndpointBreaker;
+  /** For questions about tokens. */
+  readonly guard: HangGuard;
   origin: string;
   available: boolean;
   probe: Probe | undefined;
   /** What the engine asks for. Goes to this address alone. */
   credential: EngineCredential | undefined;
+  /** From where its server may fetch media. */
+  mediaHosts: readonly string[];
+  /** Tenants of several namespaces may call it. */
+  isShared: boolean;
   load: ServerLoad | undefined;
   /** When `steps` was last seen to have changed. Milliseconds, monotonic. */
   movedAt = 0;
@@ -60,10 +69,14 @@ export class Endpoint {
   constructor(target: Target, clock: Clock, onBreak?: OnBreak) {
     this.key = target.key;
     this.name = `ep-${hash32(target.key).toString(36).padStart(7, '0')}`;
+    this.namespace = target.server.namespace;
     this.breaker = new EndpointBreaker(clock, onBreak);
+    this.guard = new HangGuard(clock);
     this.origin = target.origin;
     this.available = target.available;
     this.credential = target.credential;
+    this.mediaHosts = target.server.mediaHosts ?? [];
+    this.isShared = target.server.sharedRank !== undefined;
   }
 
   /** What the balancer compares. A request without its first byte counts twice. */
@@ -89,6 +102,8 @@ export class Endpoint {
     this.origin = target.origin;
     this.available = target.available;
     this.credential = target.credential;
+    this.mediaHosts = target.server.mediaHosts ?? [];
+    this.isShared = target.server.sharedRank !== undefined;
     this.probe = probe;
   }
 }

@@ -2,7 +2,7 @@ import { mayUseModel, type Principal } from '../access/principal.ts';
 import type { PlainRoute } from '../wire/model-endpoints.ts';
 import type { Model } from './balance/model.ts';
 import type { ModelRouterDeps } from './deps.ts';
-import { DialectError } from './dialects/index.ts';
+import { DialectError, unsupported, type RemoteMedia } from './dialects/index.ts';
 import type { Probe } from './discovery/types.ts';
 import { PLAIN_NAMES, PLAIN_ROUTES } from './plain-routes.ts';
 
@@ -14,7 +14,7 @@ const NAMES_IN_ERROR = 20;
  *
  * @throws DialectError 404 with the names of the models that the key may use
  */
-export function findModel(deps: ModelRouterDeps, principal: Principal, name: string): Model {
+export function findModel(deps: Pick<ModelRouterDeps, 'catalog'>, principal: Principal, name: string): Model {
   const model = mayUseModel(principal, name) ? deps.catalog().find(principal.namespace, name) : undefined;
   if (model !== undefined) return model;
   const known = listModels(deps, principal).map((each) => each.name);
@@ -76,4 +76,27 @@ export function requireRoute(
     code: 'unsupported_endpoint',
     param: 'model',
   });
+}
+
+/** Whether a server that may fetch from these hosts may fetch all of this. */
+export function mayFetch(hosts: readonly string[], media: readonly RemoteMedia[]): boolean {
+  return media.every(({ host }) =>
+    hosts.some((one) => one === host || (one.startsWith('*.') && host.endsWith(one.slice(1)))),
+  );
+}
+
+/** @throws DialectError 400 when a body refers to what no server of the model may fetch */
+export function requireMedia({ name, members, sleepers }: Model, media: readonly RemoteMedia[]): void {
+  const [first] = media;
+  const lists = [
+    ...members.map(({ endpoint }) => endpoint.mediaHosts),
+    ...sleepers.map(({ server }) => server.mediaHosts ?? []),
+  ];
+  if (first === undefined || lists.length === 0 || lists.some((hosts) => mayFetch(hosts, media))) return;
+  const allowed = [...new Set(lists.flat())];
+  const fetches = allowed.length === 0 ? 'fetch nothing' : `fetch only from ${inWords(allowed)}`;
+  throw unsupported(
+    first.path,
+    `The servers of the model '${name}' ${fetches}, and '${first.path}' is an address. Send the data itself as a data: URL.`,
+  );
 }

@@ -1,7 +1,9 @@
 import type { Router } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import type { Principal } from '../access/principal.ts';
 import type { BudgetOf, KeyBudgetOf } from '../budgets/counted.ts';
+import type { AccessWatch } from '../access/access-watch.ts';
 import type { CeilingsOf } from '../access/ceilings.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { KubeClient } from '../kube/client/client.ts';
@@ -11,15 +13,20 @@ import { Agent } from '../lib/lean-http.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
 import { watchBilling, TokenMeter } from './billing/token-meter.ts';
 import { RecordWriter } from './billing/record-writer.ts';
+import { OpenCalls } from './calls/open-calls.ts';
 import type { ModelRouterDeps } from './deps.ts';
+import { CacheSalts } from './calls/cache-salts.ts';
 import type { EngineSecrets } from './discovery/credentials.ts';
 import { Discovery } from './discovery/discovery.ts';
+import type { FollowedNamespaces } from './discovery/types.ts';
 import { BodyShares } from './limits/body-shares.ts';
+import { BudgetHolds } from './limits/budget-holds.ts';
 import { Limiter } from './limits/limiter.ts';
 import { RetryBudgets } from './limits/retry-budgets.ts';
 import { GatewayMetrics } from './metrics.ts';
 import { createModelCalls, createModelRouter } from './router.ts';
 import { MemoryStore, type ResponseStore } from './state/response-store.ts';
+import { SharedStore } from './state/shared-store.ts';
 import { ModelLeases } from './zero/model-leases.ts';
 import { Starts } from './zero/starts.ts';
 
@@ -48,9 +55,16 @@ export interface ModelGatewayDeps {
   pods: ReadStore<Pod>;
   /** Whose label lets them share model servers. */
   namespaces: ReadStore<Namespace>;
+  tenants: FollowedNamespaces;
   /** Berth's own namespace: every tenant may call the models there. */
   namespace: string;
   engineSecrets: EngineSecrets;
+  /** The caller of an earlier moment as it is now; undefined when it may do nothing any more. */
+  caller: (principal: Principal) => Principal | undefined;
+  /** Ends the calls of callers who lose the right to them. */
+  access: Pick<AccessWatch, 'open'>;
+  /** A secret that all replicas share, for salts of prefix caches. */
+  saltKey: () => Promise<Buffer>;
   ceilings: CeilingsOf;
   /** What was spent of the budget of a tenant. */
   budgets: BudgetOf;
@@ -63,6 +77,8 @@ export interface ModelGatewayDeps {
   /** Absent where no server may scale to zero. */
   scaleFromZero?: ScaleFromZero | undefined;
   registry: Registry;
+  /** Whether metrics name API keys, and models that one tenant has for itself. */
+  metricsNameTenants: boolean;
   log: Logger;
   clock: Clock;
 }
@@ -72,6 +88,8 @@ export interface ModelGateway {
   /** What the router serves for a POST to exactly these paths. */
   calls: ReturnType<typeof createModelCalls>;
   start(): void;
+  /** Ends the calls under way, each with an error in the shape of its dialect. */
+  endCalls: () => void;
   /** Ends discovery, lets calls under way finish, and writes what they cost. */
   stop(): Promise<void>;
 }
@@ -83,7 +101,7 @@ const HELD_BODIES_MAX = 512 * 1024 * 1024;
 
 /** The model gateway. Apart from counters and stored answers, its state is in the memory of the process. */
 export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
-  const { budgets, keyBudgets, ceilings, counter, log, registry, clock, scaleFromZero } = deps;
+  const { caller, ceilings, counter, log, registry, clock, scaleFromZero } = deps;
   const dispatcher = new Agent({ keepAliveTimeout: KEEP_ALIVE_MS, connect: { timeout: CONNECT_TIMEOUT_MS } });
   const memory = scaleFromZero && new ModelLeases({ ...scaleFromZero, namespace: deps.namespace, clock, log });
   const discovery: Discovery = new Discovery({
@@ -99,19 +117,25 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
   let writing: Promise<void> | undefined;
   watchBilling(registry, meter);
   const starts = memory && startsOf(deps, memory, discovery, scaleFromZero.stopping);
+  const open = new OpenCalls(deps.access);
+  const salts = new CacheSalts(deps);
   const inner: ModelRouterDeps = {
     catalog: () => discovery.catalog,
     dispatcher,
-    store: deps.store ?? new MemoryStore(clock),
+    store: new SharedStore(deps.store ?? new MemoryStore(clock), clock),
     limiter: new Limiter({ requests: counter('model-requests'), tokens: counter('model-tokens'), ceilings, clock }),
     ceilings,
-    budgets,
-    keyBudgets,
+    caller,
+    holds: new BudgetHolds(deps),
+    hurry: (tenant) => writer.hurry(tenant),
     metrics: new GatewayMetrics(registry, {
       endpoints: () => discovery.endpoints,
       waiting: () => starts?.waiting ?? [],
+      namesTenants: deps.metricsNameTenants,
     }),
     meter,
+    open,
+    salts,
     bodies: new BodyShares(HELD_BODIES_MAX),
     retries: new RetryBudgets(),
     starts,
@@ -123,9 +147,11 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     calls: createModelCalls(inner),
     start: () => {
       discovery.start();
+      salts.load();
       starts?.start();
       writing = writer.run(ended.signal);
     },
+    endCalls: () => open.endAll(),
     stop: async () => {
       starts?.stop();
       await discovery.stop();

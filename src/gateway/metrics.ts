@@ -4,11 +4,18 @@ import type { Dialect, Usage } from './dialects/index.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { PlainRoute } from '../wire/model-endpoints.ts';
 
+/** A model in a label. */
+interface Named {
+  name: string;
+  /** Every tenant may call it. */
+  isShared: boolean;
+}
+
 /** One finished call. */
 export interface CallRecord {
   operation: Dialect | PlainRoute;
   /** Absent when the client named no known model. */
-  model: string | undefined;
+  model: Named | undefined;
   keyId: string;
   route: 'native' | 'translated' | 'none';
   outcome: CallOutcome;
@@ -22,7 +29,9 @@ export interface CallRecord {
 export interface GatewayState {
   endpoints: () => Iterable<Endpoint>;
   /** The model of each call that waits for a start. */
-  waiting: () => Iterable<string>;
+  waiting: () => Iterable<Named>;
+  /** Whether series name API keys, and models that one tenant has for itself. */
+  namesTenants: boolean;
 }
 
 const MAX_MODELS = 200;
@@ -55,8 +64,10 @@ export class GatewayMetrics {
   readonly #firstToken;
   readonly #failovers;
   readonly #sums = new Map<string, CallSums>();
+  readonly #namesTenants: boolean;
 
-  constructor(registry: Registry, { endpoints, waiting }: GatewayState) {
+  constructor(registry: Registry, { endpoints, waiting, namesTenants }: GatewayState) {
+    this.#namesTenants = namesTenants;
     const registers = [registry];
     this.#countCalls(registers);
     this.#duration = new Histogram({
@@ -85,7 +96,7 @@ export class GatewayMetrics {
   }
 
   record(call: CallRecord): void {
-    const model = call.model === undefined ? 'unknown' : this.#models.of(call.model);
+    const model = call.model === undefined ? 'unknown' : this.#modelLabel(call.model);
     const { labels, firstTokenLabels, counts } = this.#sumsOf(call, model);
     counts.requests += 1;
     this.#duration.observe(labels, call.seconds);
@@ -131,7 +142,7 @@ export class GatewayMetrics {
   }
 
   #watchWaiting(registers: Registry[], waiting: GatewayState['waiting']): void {
-    const models = this.#models;
+    const labelOf = (model: Named): string => this.#modelLabel(model);
     const counts = new Map<string, number>();
     const gauge = new Gauge({
       name: 'berth_gateway_waiting',
@@ -141,8 +152,8 @@ export class GatewayMetrics {
       collect() {
         // A model for which no call waits any more has 0, and not the last count for ever.
         for (const model of counts.keys()) counts.set(model, 0);
-        for (const name of waiting()) {
-          const model = models.of(name);
+        for (const one of waiting()) {
+          const model = labelOf(one);
           counts.set(model, (counts.get(model) ?? 0) + 1);
         }
         for (const [model, count] of counts) gauge.set({ gen_ai_request_model: model }, count);
@@ -150,8 +161,12 @@ export class GatewayMetrics {
     });
   }
 
+  #modelLabel({ name, isShared }: Named): string {
+    return isShared || this.#namesTenants ? this.#models.of(name) : 'private';
+  }
+
   #sumsOf({ operation, route, outcome, keyId }: CallRecord, model: string): CallSums {
-    const key = this.#keys.of(keyId);
+    const key = this.#namesTenants ? this.#keys.of(keyId) : 'all';
     // Bounded by the two label bounds times the fixed labels.
     const id = `${model}\0${key}\0${operation}\0${route}\0${outcome}`;
     let sums = this.#sums.get(id);

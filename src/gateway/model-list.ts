@@ -2,7 +2,7 @@ import type { Request, Response } from 'express';
 import type { Model } from './balance/model.ts';
 import { serves } from './find-model.ts';
 import { PLAIN_NAMES, PLAIN_ROUTES } from './plain-routes.ts';
-import { nativeDialects, PLAIN, quirksOf, type Dialect } from './dialects/index.ts';
+import { dialectsWithSalt, nativeDialects, PLAIN, quirksOf, type Dialect } from './dialects/index.ts';
 
 /** A model as the list shows it: OpenAI's fields, then Berth's. */
 export interface ModelRecord {
@@ -29,9 +29,11 @@ export interface ModelRecord {
   price_per_million_tokens?: { input: string; cached_input: string; output: string; currency: string };
 }
 
-function modelRecord({ name, facts, probe, readyCount, load, sleepers, prices }: Model): ModelRecord {
+function modelRecord({ name, facts, probe, isShared, readyCount, load, sleepers, prices }: Model): ModelRecord {
   const engine = probe?.engine ?? 'unknown';
-  const native = nativeDialects(probe?.dialects ?? [], quirksOf(engine, probe?.version, name), PLAIN);
+  const quirks = quirksOf(engine, probe?.version, name);
+  const spoken = probe?.dialects ?? [];
+  const native = nativeDialects(isShared ? dialectsWithSalt(spoken, quirks) : spoken, quirks, PLAIN);
   const support = (dialect: Dialect) => {
     if (probe !== undefined && probe.dialects.length === 0) return 'none';
     return native.includes(dialect) ? 'native' : 'translated';

@@ -4,14 +4,19 @@ import { getPrincipal, type Principal } from '../access/principal.ts';
 import { allowOf, notAllowed } from '../lib/allow.ts';
 import { MODEL_ENDPOINTS, type ModelEndpoint, type OwnAnswer } from '../wire/model-endpoints.ts';
 import type { ModelRouterDeps } from './deps.ts';
-import { DialectError, errorBody } from './dialects/index.ts';
+import { DialectError } from './dialects/index.ts';
 import { sendModel, sendModels } from './model-list.ts';
 import { findModel, listModels } from './find-model.ts';
 import { nextCallId } from './calls/call.ts';
 import { countTokens } from './calls/count-tokens.ts';
-import { type CallKind, handleCall, requestIdOf, requireScope } from './calls/handle-call.ts';
+import { answerError } from './calls/answer-error.ts';
+import { ClientWriter } from './calls/client-writer.ts';
+import { type CallKind, handleCall, holdOf, requestIdOf } from './calls/handle-call.ts';
+import { requireScope } from './calls/let-in.ts';
+import { holdBytes } from './calls/read-body.ts';
+import { LimitError } from './limits/limiter.ts';
 import { readStored, listInputItems } from './state/history.ts';
-import type { StoredResponse } from './state/response-store.ts';
+import type { Part, StoredPart } from './state/response-store.ts';
 
 /** Serves one POST. Never rejects. Uses nothing of Express. */
 type Serve = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
@@ -43,7 +48,7 @@ export function createModelRouter(deps: ModelRouterDeps): Router {
   return router;
 }
 
-/** Gives an answer of the gateway's own. A DialectError becomes the answer; any other error goes to the app's error handler. */
+/** Gives an answer of the gateway's own. */
 function ownAnswer(deps: ModelRouterDeps, endpoint: ModelEndpoint & { id: OwnAnswer }): RequestHandler {
   return async (request, response) => {
     try {
@@ -53,8 +58,7 @@ function ownAnswer(deps: ModelRouterDeps, endpoint: ModelEndpoint & { id: OwnAns
       const id = [request.params.id ?? ''].flat().join('/');
       await OWN_ANSWERS[endpoint.id]({ deps, request, response, principal, id });
     } catch (error) {
-      if (!(error instanceof DialectError)) throw error;
-      sendError(endpoint.errors, response, error);
+      answerError(deps, writerOf(endpoint.errors, response), error);
     }
   };
 }
@@ -76,31 +80,58 @@ const OWN_ANSWERS: Readonly<Record<OwnAnswer, (asked: Asked) => void | Promise<v
     sendModel(request, response, findModel(deps, principal, id));
   },
   async readResponse(asked) {
-    asked.response.json((await storedResponse(asked)).response);
+    send(asked, (await storedPart(asked, 'response')).text);
   },
   async deleteResponse({ deps, response, principal, id }) {
     if (!(await deps.store.delete(principal, id))) throw noResponse(id);
     response.json({ id, object: 'response', deleted: true });
   },
   async listInputItems(asked) {
-    asked.response.json(listInputItems(asked.id, await storedResponse(asked), asked.request.query));
+    const stored = await storedPart(asked, 'items');
+    send(asked, JSON.stringify(listInputItems(asked.id, stored, queryOf(asked.request))));
   },
   async cancelResponse(asked) {
-    await storedResponse(asked);
+    await storedPart(asked, 'response');
     throw notInBackground();
   },
 };
 
-async function storedResponse({ deps, principal, id }: Asked): Promise<StoredResponse> {
-  const stored = await readStored(deps.store, principal, id);
-  if (stored === undefined) throw noResponse(id);
-  return stored;
+/** Counts as a call, in its minute and while it is under way. */
+async function storedPart({ deps, principal, id }: Asked, part: Part): Promise<StoredPart> {
+  const { limiter, store } = deps;
+  const entered = limiter.enter(principal);
+  if (entered !== undefined) throw new LimitError(entered);
+  try {
+    const denied = await limiter.countRequest(principal);
+    if (denied !== undefined) throw new LimitError(denied);
+    const stored = await readStored(store, principal, id, part);
+    if (stored === undefined) throw noResponse(id);
+    return stored;
+  } finally {
+    limiter.leave(principal);
+  }
 }
 
-function sendError(errors: ModelEndpoint['errors'] | undefined, response: Response, error: DialectError): void {
+/** The app in front parses no query. Of a parameter that comes twice the last counts. */
+function queryOf({ url }: Request): Record<string, string> {
+  const begin = url.indexOf('?');
+  return Object.fromEntries(new URLSearchParams(begin === -1 ? '' : url.slice(begin)));
+}
+
+/** Sends a stored answer, which counts as the body of a call until its client has read it. */
+function send({ deps, response, principal }: Asked, json: string): void {
+  if (response.closed) return;
+  const hold = holdOf(deps, principal);
+  const bytes = Buffer.from(json);
+  holdBytes(hold, bytes.length);
+  response.once('close', () => hold.release());
+  response.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': bytes.length });
+  response.end(bytes);
+}
+
+function writerOf(errors: ModelEndpoint['errors'] | undefined, response: Response): ClientWriter {
   const dialect = errors === 'anthropic' ? 'messages' : 'chat';
-  const { body, headers } = errorBody(dialect, error, requestIdOf(response) ?? nextCallId());
-  response.writeHead(error.status, headers).end(JSON.stringify(body));
+  return new ClientWriter(response, dialect, requestIdOf(response) ?? nextCallId());
 }
 
 /** @param endpoints all of one path */
@@ -110,7 +141,7 @@ function wrongMethod(endpoints: readonly ModelEndpoint[]): RequestHandler {
     response.setHeader('allow', allow);
     const message = notAllowed(request.method, allow);
     const error = new DialectError({ status: 405, message, code: 'method_not_allowed' });
-    sendError(endpoints[0]?.errors, response, error);
+    writerOf(endpoints[0]?.errors, response).sendError(error);
   };
 }
 

@@ -36,14 +36,24 @@ export class FreePlaces {
     else this.#changed.add(node);
   }
 
-  /** The members of a class that have a free place, in any order. */
+  /** The members of a class that have a free place, in any order. A class that is not offered is looked at anew. */
   *members(offerClass: OfferClass): Generator<Member> {
-    for (const { member } of this.#of(offerClass)?.members.values() ?? []) yield member;
+    const free = this.#of(offerClass);
+    for (const { member } of free?.members.values() ?? []) yield member;
+    if (free !== undefined) return;
+    for (const member of offerClass.members) if (this.#placesOn(offerClass, member) > 0) yield member;
   }
 
   /** How many instances of a class would fit now. */
   places(offerClass: OfferClass): number {
-    return this.#of(offerClass)?.places ?? 0;
+    const free = this.#of(offerClass);
+    if (free !== undefined) return free.places;
+    return offerClass.members.reduce((sum, member) => sum + this.#placesOn(offerClass, member), 0);
+  }
+
+  #placesOn({ gpuCount }: OfferClass, { node, resource }: Member): number {
+    const view = this.#options.viewOf(node);
+    return view === undefined ? 0 : placesOn(view, { resource, count: gpuCount });
   }
 
   #of(offerClass: OfferClass): Free | undefined {
@@ -71,10 +81,8 @@ export class FreePlaces {
   }
 
   #count(node: string): void {
-    const view = this.#options.viewOf(node);
     for (const { offerClass, member } of this.#ofNode.get(node) ?? []) {
-      const share = { resource: member.resource, count: offerClass.gpuCount };
-      const places = view === undefined ? 0 : placesOn(view, share);
+      const places = this.#placesOn(offerClass, member);
       const free = this.#free.get(offerClass);
       if (free === undefined) continue;
       free.places += places - (free.members.get(node)?.places ?? 0);

@@ -1,18 +1,31 @@
 import type { GpuInstanceSpec } from '../resources/instances/gpu-instance.ts';
+import type { Reserved } from '../resources/instances/line.ts';
+import type { PriceLimit, RentedGpus } from '../resources/instances/rented.ts';
 import { compareText } from '../lib/compare.ts';
 import { sameJson } from '../lib/json.ts';
 import { compareMoney } from '../resources/money.ts';
+import { addAmounts, type Amounts } from './amounts.ts';
 import type { FreePlaces } from './free-places.ts';
 import { type IsolationNeeds, isolationOn } from './nodes/isolation.ts';
 import { freeOf, hasLocalRoom, type NodeView, placesOn, type Share } from './nodes/node-view.ts';
 import { diskOn, type HasStorage, hasImage, type OfferClass } from './offers.ts';
 import type { GpuShare } from './tenant-holdings.ts';
 
-/** The place that an instance asks for. */
-export interface PlaceRequest {
+/** The GPUs that an instance asks for. */
+export interface GpuWish {
   offerId: number | undefined;
   gpu: GpuInstanceSpec['gpu'];
+  /** What the instance rented before: it asks for that again, and for no offer. */
+  rented?: RentedGpus | undefined;
   type: GpuInstanceSpec['type'];
+  /** What it may cost; undefined: whatever it does. */
+  maxPrice?: PriceLimit | undefined;
+  /** GPUs that do not serve the request although they fit: a ceiling of the tenant has no room for them. */
+  without?: readonly GpuShare[] | undefined;
+}
+
+/** The place that an instance asks for. */
+export interface PlaceRequest extends GpuWish {
   diskGb: number;
   /** GB of disk that the client saw in the offer. */
   offerDiskSpace: number | undefined;
@@ -21,8 +34,8 @@ export interface PlaceRequest {
   avoid: ReadonlySet<string>;
   /** Nodes that the disk can be used on; undefined for all. */
   only: ReadonlySet<string> | undefined;
-  /** GPUs that do not serve the request although they fit: a ceiling of the tenant has no room for them. */
-  without?: readonly GpuShare[] | undefined;
+  /** Whether there is a disk that the place must be able to mount. */
+  persistent?: boolean | undefined;
   /** How the pod must be kept apart from its node; undefined: as the pool asks. */
   isolation?: IsolationNeeds | undefined;
 }
@@ -34,20 +47,44 @@ export interface Place {
   diskPersistent: boolean;
 }
 
-export type RefusalReason = 'NoCapacity' | 'OfferNotFound' | 'OfferChanged' | 'DiskTooLarge';
+export type RefusalReason = 'NoCapacity' | 'PriceTooHigh' | 'OfferNotFound' | 'OfferChanged' | 'DiskTooLarge';
 export type Grant = { place: Place } | { refusal: RefusalReason; message: string };
 
 /** What a grant depends on. */
 export interface Market {
   classes: () => ReadonlyMap<number, OfferClass>;
+  /** The classes of a size, also those that their pools do not offer. */
+  classesOf: (gpuCount: number) => readonly OfferClass[];
   viewOf: (node: string) => NodeView | undefined;
   hasStorage: HasStorage;
   free: Pick<FreePlaces, 'members' | 'places'>;
 }
 
+/** A place that a waiting instance is to get of a node when others have left it. */
+export interface Reservation {
+  takes: Amounts;
+  /** Keys of the instances that leave for it, also while they have not been told yet. */
+  victims: ReadonlySet<string>;
+}
+
+/** What is reserved on a node for others, and counts as taken. */
+export type ReservedOn = (node: string) => Iterable<Reservation>;
+
+/** The market as a request sees it that leaves to others what is reserved for them. */
+export function beside(market: Market, reservedOn: ReservedOn | undefined): Market {
+  if (reservedOn === undefined) return market;
+  const viewOf = (node: string): NodeView | undefined => {
+    const view = market.viewOf(node);
+    const reserved = view === undefined ? [] : [...reservedOn(node)];
+    if (view === undefined || reserved.length === 0) return view;
+    return { ...view, used: reserved.reduce((used, { takes }) => addAmounts(used, takes), view.used) };
+  };
+  return { ...market, viewOf };
+}
+
 /** Whether a class is what was asked for. What is not named may be anything. A MIG profile means an unshared slice. */
 export function fits(
-  offerClass: Pick<OfferClass, 'gpuCount' | 'product' | 'migProfile' | 'isolation' | 'memoryMb'>,
+  offerClass: Pick<OfferClass, 'gpuCount' | 'product' | 'isolation' | 'memoryMb'> & { migProfile?: string | undefined },
   gpu: PlaceRequest['gpu'],
 ): boolean {
   const isolation = gpu?.isolation ?? (gpu?.migProfile === undefined ? undefined : 'mig');
@@ -60,8 +97,38 @@ export function fits(
   );
 }
 
-function priceFor(offerClass: OfferClass, type: PlaceRequest['type']): string {
-  return type === 'Interruptible' ? offerClass.prices.interruptible : offerClass.prices.onDemand;
+/** Of memory that was rented, so much will do: what a GPU reports changes by some MiB with the driver. */
+const LEAST_MEMORY = 0.98;
+
+/** Whether a class is what was rented, whatever it is called now and whoever offers it. */
+export function isAsRented(
+  offerClass: Pick<OfferClass, 'gpuCount' | 'product' | 'migProfile' | 'isolation' | 'memoryMb' | 'simulated'>,
+  rented: RentedGpus,
+): boolean {
+  return (
+    offerClass.gpuCount === rented.gpuCount &&
+    offerClass.product === rented.product &&
+    offerClass.migProfile === rented.migProfile &&
+    offerClass.isolation === rented.isolation &&
+    offerClass.simulated === rented.simulated &&
+    // Without its label nobody says how much a product has, and it is the same product.
+    (offerClass.memoryMb === 0 || offerClass.memoryMb >= rented.memoryMb * LEAST_MEMORY)
+  );
+}
+
+/** What a start of this type costs per hour. */
+export function priceFor({ prices }: Pick<OfferClass, 'prices'>, type: GpuWish['type']): string {
+  return type === 'Interruptible' ? prices.interruptible : prices.onDemand;
+}
+
+/** Whether a class costs no more than the instance may. */
+export function isWithin(
+  offerClass: Pick<OfferClass, 'prices'>,
+  { type, maxPrice }: Pick<GpuWish, 'type' | 'maxPrice'>,
+) {
+  if (maxPrice === undefined) return true;
+  const { perHour, currency = offerClass.prices.currency } = maxPrice;
+  return currency === offerClass.prices.currency && compareMoney(priceFor(offerClass, type), perHour) <= 0;
 }
 
 /** What the tenant holds with a place of a class. */
@@ -69,21 +136,47 @@ export function gpuShareOf({ pool, product, gpuCount }: OfferClass): GpuShare {
   return { pool: pool.name, product, gpus: gpuCount };
 }
 
-/** The classes that serve a request: the one it names, or all that fit. */
-function classesFor(market: Market, { offerId, gpu, without = [] }: PlaceRequest): OfferClass[] {
-  if (offerId === undefined) {
-    const fitting = [...market.classes().values()].filter((offerClass) => fits(offerClass, gpu));
-    if (without.length === 0) return fitting;
-    return fitting.filter((offerClass) => without.every((share) => !sameJson(share, gpuShareOf(offerClass))));
-  }
-  const named = market.classes().get(offerId);
-  return named === undefined ? [] : [named];
+/** A place as the status of the instance has it that it is reserved for. */
+export function reservedOf({ node, offerClass }: Pick<Place, 'node' | 'offerClass'>): Reserved {
+  const { pool, product, resourceName, gpuCount } = offerClass;
+  return { pool: pool.name, node, product, resourceName, gpuCount };
 }
 
-/** The classes that serve a request, the cheapest first. */
-export function candidates(market: Market, request: PlaceRequest): OfferClass[] {
-  return classesFor(market, request).toSorted(
-    (a, b) => compareMoney(priceFor(a, request.type), priceFor(b, request.type)) || a.id - b.id,
+/** The classes that serve a request, whatever they cost: what was rented, the offer that it names, or all that fit. */
+function classesFor(market: Market, { offerId, gpu, rented, without = [] }: GpuWish): OfferClass[] {
+  if (rented === undefined && offerId !== undefined) {
+    const named = market.classes().get(offerId);
+    return named === undefined ? [] : [named];
+  }
+  const fitting =
+    rented === undefined
+      ? [...market.classes().values()].filter((offerClass) => fits(offerClass, gpu))
+      : market.classesOf(rented.gpuCount).filter((offerClass) => isAsRented(offerClass, rented));
+  if (without.length === 0) return fitting;
+  return fitting.filter((offerClass) => without.every((share) => !sameJson(share, gpuShareOf(offerClass))));
+}
+
+/** The ids of the classes that serve a request, free or not: requests with the same ids compete for the same places. */
+export function classIdsFor(market: Market, request: PlaceRequest): number[] {
+  return affordable(market, request).map(({ id }) => id);
+}
+
+/** How far a class is from what was rented: what is offered comes first, then its own pool, then its own offer. */
+function distance(market: Market, { id, pool }: OfferClass, rented: RentedGpus): number {
+  const isOffered = market.classes().has(id);
+  return (isOffered ? 0 : 4) + (pool.name === rented.pool ? 0 : 2) + (id === rented.offerId ? 0 : 1);
+}
+
+function affordable(market: Market, request: GpuWish): OfferClass[] {
+  return classesFor(market, request).filter((offerClass) => isWithin(offerClass, request));
+}
+
+/** The classes that serve a request, the nearest to what was rented and then the cheapest first. */
+export function candidates(market: Market, request: GpuWish): OfferClass[] {
+  const { rented, type } = request;
+  const far = (offerClass: OfferClass): number => (rented === undefined ? 0 : distance(market, offerClass, rented));
+  return affordable(market, request).toSorted(
+    (a, b) => far(a) - far(b) || compareMoney(priceFor(a, type), priceFor(b, type)) || a.id - b.id,
   );
 }
 
@@ -105,13 +198,13 @@ export function diskFor(
   market: Market,
   view: NodeView,
   share: Share,
-  { only, diskGb, isolation }: PlaceRequest,
+  { only, persistent, diskGb, isolation }: PlaceRequest,
 ): ReturnType<typeof diskOn> | undefined {
   if (only !== undefined && !only.has(view.facts.name)) return undefined;
   if (typeof isolationOn(view.facts, isolation) === 'string') return undefined;
   if (placesOn(view, share) === 0) return undefined;
   const disk = diskOn(view.facts, share, market.hasStorage);
-  if (diskGb > disk.maxGb) return undefined;
+  if (diskGb > disk.maxGb || (persistent === true && !disk.persistent)) return undefined;
   return disk.persistent || hasLocalRoom(view, diskGb) ? disk : undefined;
 }
 
@@ -157,7 +250,11 @@ function* diskSizes(market: Market, classes: readonly OfferClass[]): Generator<n
 }
 
 function describe(request: PlaceRequest): string {
-  const { gpu, offerId } = request;
+  const { gpu, offerId, rented } = request;
+  if (rented !== undefined) {
+    const { gpuCount, product, migProfile, isolation } = rented;
+    return [`${gpuCount} x ${product}`, migProfile, isolation].filter((word) => word !== undefined).join(' ');
+  }
   if (offerId !== undefined) return `offer ${offerId}`;
   const memory = gpu?.memoryMb === undefined ? undefined : `with ${gpu.memoryMb} MiB`;
   const words = [gpu?.product ?? 'GPU', gpu?.migProfile, gpu?.isolation, memory];
@@ -165,7 +262,21 @@ function describe(request: PlaceRequest): string {
   return `${gpu?.count ?? 1} x ${what}`;
 }
 
+function tooDear(request: PlaceRequest, { perHour, currency }: PriceLimit, cheapest: OfferClass): Grant {
+  const price = `${priceFor(cheapest, request.type)} ${cheapest.prices.currency}`;
+  const most = currency === undefined ? perHour : `${perHour} ${currency}`;
+  const message = `${describe(request)} costs ${price} per hour now, and the instance may cost ${most}. It starts when the price falls. To pay more, set spec.maxPricePerHour, or max_price_per_hour over HTTP, anew.`;
+  return { refusal: 'PriceTooHigh', message: message.charAt(0).toUpperCase() + message.slice(1) };
+}
+
 function refuse(market: Market, request: PlaceRequest, classes: readonly OfferClass[]): Grant | undefined {
+  const { maxPrice, ...rest } = request;
+  const [cheapest] = classes.length > 0 || maxPrice === undefined ? [] : candidates(market, rest);
+  if (cheapest !== undefined && maxPrice !== undefined) return tooDear(request, maxPrice, cheapest);
+  if (classes.length === 0 && request.rented !== undefined) {
+    const message = `No node has ${describe(request)} now, and the instance asks for no other GPUs.`;
+    return { refusal: 'NoCapacity', message };
+  }
   if (classes.length === 0 && request.offerId !== undefined) {
     const message = `There is no offer ${request.offerId}. List the offers and choose another.`;
     return { refusal: 'OfferNotFound', message };
@@ -188,17 +299,21 @@ function refuse(market: Market, request: PlaceRequest, classes: readonly OfferCl
 }
 
 /**
- * The place for a request: in the cheapest class that has one, on the node with the fewest free GPUs that still fits
- * (large places stay whole), a node that has the image before others, then by name. Pure and deterministic.
+ * The place for a request: in the cheapest class that has one on a node that the request does not avoid, on the node with
+ * the fewest free GPUs that still fits (large places stay whole), a node that has the image before others, then by name.
+ * Only where no other fits, a node that is to be avoided. Pure and deterministic.
  */
 export function grant(market: Market, request: PlaceRequest): Grant {
   const classes = candidates(market, request);
   const refusal = refuse(market, request, classes);
   if (refusal !== undefined) return refusal;
+  let avoided: Place | undefined;
   for (const offerClass of classes) {
     const place = bestPlace(market, offerClass, request);
-    if (place !== undefined) return { place };
+    if (place !== undefined && !request.avoid.has(place.node)) return { place };
+    avoided ??= place;
   }
+  if (avoided !== undefined) return { place: avoided };
   return {
     refusal: 'NoCapacity',
     message: `No place for ${describe(request)} is free. Wait, or choose another offer.`,
@@ -212,7 +327,7 @@ export function sharesFor(market: Market, request: PlaceRequest): GpuShare[] {
 
 /** Whether {@link grant} would find a place: the first one will do. */
 export function hasPlace(market: Market, request: PlaceRequest): boolean {
-  const classes = classesFor(market, request);
+  const classes = affordable(market, request);
   const isFree = classes.some((offerClass) => {
     for (const member of market.free.members(offerClass)) {
       if (scoreMember(market, offerClass, member, request) !== undefined) return true;
@@ -224,5 +339,5 @@ export function hasPlace(market: Market, request: PlaceRequest): boolean {
 
 /** How many instances like this one free places would serve at most, whatever their disks. */
 export function placesFor(market: Market, request: PlaceRequest): number {
-  return classesFor(market, request).reduce((sum, offerClass) => sum + market.free.places(offerClass), 0);
+  return affordable(market, request).reduce((sum, offerClass) => sum + market.free.places(offerClass), 0);
 }

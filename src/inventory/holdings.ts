@@ -1,9 +1,11 @@
-import { INSTANCE_UID_LABEL } from '../resources/pod/owner.ts';
+import { instanceUidsOf } from '../resources/pod/owner.ts';
 import type { KubeObject, Pod } from '../kube/types.ts';
 import type { Claim, GpuInstance } from '../resources/instances/gpu-instance.ts';
+import type { Reserved } from '../resources/instances/line.ts';
 import { addAmounts, type Amounts, maxAmounts, subtractAmounts } from './amounts.ts';
-import { amountsOfClaim, type NodeFacts } from './nodes/node-view.ts';
-import { hasEnded, requestsOfPod } from './nodes/pod-requests.ts';
+import { amountsOfClaim, type NodeFacts, type NodeView } from './nodes/node-view.ts';
+import { hasStopped } from './nodes/pod-end.ts';
+import { requestsOfPod } from './nodes/pod-requests.ts';
 
 /** What a pod takes from its node. */
 export interface PodHolding {
@@ -35,9 +37,9 @@ function identity(namespace = '', uid = ''): string {
 
 export function podHolding(pod: Pod): PodHolding | undefined {
   const node = pod.spec?.nodeName;
-  if (node === undefined || hasEnded(pod)) return undefined;
-  const { namespace, labels } = pod.metadata;
-  const uid = labels?.[INSTANCE_UID_LABEL];
+  if (node === undefined || hasStopped(pod)) return undefined;
+  const { namespace } = pod.metadata;
+  const [uid] = instanceUidsOf(pod);
   return { node, instance: uid && identity(namespace, uid), amounts: requestsOfPod(pod) };
 }
 
@@ -54,6 +56,11 @@ function leavingSince({
   const since = status?.ending?.at ?? metadata.deletionTimestamp;
   if (since !== undefined) return new Date(since).getTime();
   return spec.powerState === 'Stopped' ? Number.POSITIVE_INFINITY : undefined;
+}
+
+/** The place that others leave for an instance which waits for it. */
+export function reservedFor({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>): Reserved | undefined {
+  return status?.claim === undefined && metadata.deletionTimestamp === undefined ? status?.reserved : undefined;
 }
 
 export function claimHolding(
@@ -93,4 +100,17 @@ export function takenOn(
     used = addAmounts(used, subtractAmounts(maxAmounts(own, claimed), own));
   }
   return used;
+}
+
+/**
+ * A node as the offers show it. What others leave for waiting instances is not free once they have left: those who
+ * leave, and those who wait, count for the same GPUs.
+ */
+export function besideReserved(view: NodeView, reserved: Iterable<Reserved>, claims: Iterable<ClaimHolding>): NodeView {
+  let { used } = view;
+  for (const { claim, ephemeralGb, leavingSince: leaves } of claims) {
+    if (leaves !== undefined) used = subtractAmounts(used, amountsOfClaim(view.facts, claim, ephemeralGb));
+  }
+  for (const place of reserved) used = addAmounts(used, amountsOfClaim(view.facts, place, 0));
+  return { ...view, used: maxAmounts(view.used, used) };
 }

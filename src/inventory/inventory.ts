@@ -6,13 +6,26 @@ import { isSwitchedOff } from '../resources/instances/instance-state.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Assumptions } from './assumptions.ts';
 import { FreePlaces } from './free-places.ts';
-import { grant, type Grant, hasPlace, type Market, placesFor, type PlaceRequest, sharesFor } from './grant.ts';
-import { claimHolding, podHolding } from './holdings.ts';
-import { nodeFacts, type NodeFacts, type NodeView, sameForRent } from './nodes/node-view.ts';
+import {
+  beside,
+  candidates,
+  classIdsFor,
+  type GpuWish,
+  grant,
+  type Grant,
+  hasPlace,
+  type Market,
+  placesFor,
+  type PlaceRequest,
+  type ReservedOn,
+  sharesFor,
+} from './grant.ts';
+import { claimHolding, podHolding, reservedFor } from './holdings.ts';
+import { nodeFacts, type NodeFacts, type NodeView, sameForRent, type Share } from './nodes/node-view.ts';
 import { NodeViews } from './nodes/node-views.ts';
-import { type Offer, type OfferClass, offerClasses, offerOf } from './offers.ts';
+import { type Offer, type OfferClass, offerClasses, offerOf, sizedAs } from './offers.ts';
 import { orderPools, type Pool, storageClassOf } from './pools.ts';
-import { preempt, type Preemption, type PreemptOptions } from './preempt.ts';
+import { placesByPreemption, preempt, type Preemption, type PreemptOptions } from './preempt.ts';
 import { nodeFailuresOf } from './nodes/quarantine.ts';
 import { type GpuShare, TenantHoldings } from './tenant-holdings.ts';
 
@@ -50,6 +63,8 @@ export class Inventory {
   #pools: readonly Pool[] = [];
   #hasStorage = new WeakMap<Pool, boolean>();
   #classes: ReadonlyMap<number, OfferClass> | undefined;
+  /** The classes of a size, by size: offered, or such as were rented before. */
+  readonly #sized = new Map<number, readonly OfferClass[]>();
   #offers: readonly Offer[] | undefined;
 
   constructor(stores: InventoryStores, clock: Pick<Clock, 'now'>) {
@@ -58,7 +73,9 @@ export class Inventory {
     this.#nodes = new NodeViews(clock, (node) => this.#nodeChanged(node));
     const [classes, viewOf] = [() => this.#currentClasses(), (node: string) => this.#nodes.viewOf(node)];
     this.#free = new FreePlaces({ classes, viewOf });
-    this.#market = { classes, viewOf, hasStorage: (pool) => this.#poolHasStorage(pool), free: this.#free };
+    const hasStorage = (pool: Pool): boolean => this.#poolHasStorage(pool);
+    const classesOf = (gpuCount: number) => this.#classesOf(gpuCount);
+    this.#market = { classes, classesOf, viewOf, hasStorage, free: this.#free };
     this.#refreshPools();
     this.#stops = [
       follow(stores.nodes, (name, node) => this.#setNode(name, node && nodeFacts(node, this.#pools))),
@@ -72,28 +89,34 @@ export class Inventory {
     ];
   }
 
-  /** All offers, also those without a free place, by product, size and id. The same array until something changes. */
+  /**
+   * All offers, also those without a free place, by product, size and id. What others leave for a waiting instance is in
+   * none. The same array until something changes.
+   */
   offers(): readonly Offer[] {
     this.#expire();
+    const viewOf = (node: string): NodeView | undefined => this.#nodes.offeredOf(node);
+    const byPreemption = (view: NodeView, share: Share): number =>
+      placesByPreemption(view, share, (node) => this.#nodes.claimsOn(node));
     this.#offers ??= [...this.#currentClasses().values()]
-      .map((offerClass) => offerOf(offerClass, this.#market.viewOf, this.#market.hasStorage))
+      .map((offerClass) => offerOf(offerClass, viewOf, this.#market.hasStorage, byPreemption))
       .toSorted((a, b) => a.product.localeCompare(b.product) || a.gpuCount - b.gpuCount || a.id - b.id);
     return this.#offers;
   }
 
-  /** The place that a request would get now. Takes nothing: {@link assume} does. */
-  grant(request: PlaceRequest): Grant {
+  /** The place that a request would get now, of what is not reserved. Takes nothing: {@link assume} does. */
+  grant(request: PlaceRequest, reservedOn?: ReservedOn): Grant {
     this.#expire();
-    return grant(this.#market, request);
+    return grant(beside(this.#market, reservedOn), request);
   }
 
   /** Whether {@link grant} would find a place: cheaper, above all when the cluster is full. */
-  hasPlace(request: PlaceRequest): boolean {
+  hasPlace(request: PlaceRequest, reservedOn?: ReservedOn): boolean {
     this.#expire();
-    return hasPlace(this.#market, request);
+    return hasPlace(beside(this.#market, reservedOn), request);
   }
 
-  /** How many instances like this one free places would serve at most. */
+  /** How many instances like this one free places would serve at most, reserved ones among them. */
   placesFor(request: PlaceRequest): number {
     this.#expire();
     return placesFor(this.#market, request);
@@ -102,6 +125,21 @@ export class Inventory {
   /** What each place that would serve a request, free or not, adds to what its tenant holds; the cheapest first. */
   sharesFor(request: PlaceRequest): GpuShare[] {
     return sharesFor(this.#market, request);
+  }
+
+  /** The class that comes first for a wish, free or not: the cheapest or, of what was rented, the nearest. */
+  cheapest(wish: GpuWish): OfferClass | undefined {
+    return candidates(this.#market, wish)[0];
+  }
+
+  /** The ids of the offers that serve a request, free or not. They change with {@link classes} alone. */
+  offerIdsFor(request: PlaceRequest): readonly number[] {
+    return classIdsFor(this.#market, request);
+  }
+
+  /** Another object when nodes have other GPUs for rent. */
+  get classes(): object {
+    return this.#currentClasses();
   }
 
   /** Another number after every change of what may be free. */
@@ -155,9 +193,12 @@ export class Inventory {
     return this.#assumptions.claimOf(key);
   }
 
-  /** The GPUs that the claims of a namespace hold, also those that the cache does not show yet. */
-  heldBy(namespace: string): readonly GpuShare[] {
-    return this.#holdings.of(namespace);
+  /**
+   * The GPUs that a namespace holds by its claims, also those that the cache does not show yet, and those that others
+   * leave for it. `except`: without those of the instance of this key.
+   */
+  heldBy(namespace: string, except?: string): readonly GpuShare[] {
+    return this.#holdings.of(namespace, except);
   }
 
   /** Calls the listener with the namespace after each claim that is given back. Returns the function to stop. */
@@ -205,8 +246,21 @@ export class Inventory {
   }
 
   #currentClasses(): ReadonlyMap<number, OfferClass> {
-    this.#classes ??= offerClasses(this.#nodes.facts());
+    if (this.#classes === undefined) {
+      this.#classes = offerClasses(this.#nodes.facts());
+      this.#sized.clear();
+    }
     return this.#classes;
+  }
+
+  #classesOf(gpuCount: number): readonly OfferClass[] {
+    const offered = this.#currentClasses();
+    const known = this.#sized.get(gpuCount);
+    if (known !== undefined) return known;
+    const all = offerClasses(this.#nodes.facts(), sizedAs(gpuCount));
+    const found = [...all].map(([id, offerClass]) => offered.get(id) ?? offerClass);
+    this.#sized.set(gpuCount, found);
+    return found;
   }
 
   #refreshPools(): void {
@@ -228,7 +282,9 @@ export class Inventory {
     const { instances } = this.#stores;
     const instance = this.#assumptions.newest(key, instances.get(key), instances.resourceVersion);
     this.#nodes.setClaim(key, instance && claimHolding(key, instance));
-    this.#holdings.set(key, instance?.status?.claim);
+    const reserved = instance && reservedFor(instance);
+    this.#nodes.setReserved(key, reserved);
+    this.#holdings.set(key, instance?.status?.claim ?? reserved);
     this.#nodes.setFailures(key, instance === undefined ? [] : nodeFailuresOf(instance));
     this.#nodes.setWanting(key, instance !== undefined && !isSwitchedOff(instance));
   }

@@ -3,7 +3,7 @@ import type { Isolation } from '../resources/instances/gpu-instance.ts';
 import { offerId } from '../resources/ids.ts';
 import { multiplyMoney } from '../resources/money.ts';
 import type { GpuResource } from './nodes/gpu-labels.ts';
-import { type NodeFacts, type NodeView, placesOn, shareOf } from './nodes/node-view.ts';
+import { type NodeFacts, type NodeView, placesOn, type Share, shareOf } from './nodes/node-view.ts';
 import { type Pool, priceOf } from './pools.ts';
 
 const MIB = 2 ** 20;
@@ -39,6 +39,8 @@ export interface Offer {
   readonly migProfile: string | undefined;
   /** How many instances could start now. */
   readonly available: number;
+  /** How many more on-demand instances would: interruptible ones end for them. */
+  readonly availableByPreemption: number;
   readonly simulated: boolean;
   readonly prices: OfferClass['prices'];
   /** Share of the node that an instance gets: the smallest among the nodes that have a free place. */
@@ -61,6 +63,11 @@ export interface Offer {
  */
 export function sizesOf(pool: Pool, resource: GpuResource): readonly number[] {
   return resource.isolation === 'whole' ? pool.spec.sizes.filter((size) => size <= resource.total) : [1];
+}
+
+/** Whether so many of a resource could be rented out together, whatever sizes its pool offers. */
+export function sizedAs(count: number): typeof sizesOf {
+  return (_pool, { isolation, total }) => (count === 1 || (isolation === 'whole' && count <= total) ? [count] : []);
 }
 
 function classOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: number): Omit<OfferClass, 'members'> {
@@ -86,13 +93,13 @@ function classOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: 
 }
 
 /** All classes of places of the nodes for rent, by offer id. They depend on what nodes have, not on what is free. */
-export function offerClasses(nodes: Iterable<NodeFacts>): Map<number, OfferClass> {
+export function offerClasses(nodes: Iterable<NodeFacts>, sizes = sizesOf): Map<number, OfferClass> {
   const classes = new Map<string, OfferClass & { members: OfferClass['members'][number][] }>();
   for (const facts of nodes) {
     const { pool, simulated } = facts;
     if (pool === undefined) continue;
     for (const resource of facts.resources) {
-      for (const size of sizesOf(pool, resource)) {
+      for (const size of sizes(pool, resource)) {
         const { resourceName, product, memoryMb } = resource;
         const identity = [pool.name, resourceName, product, memoryMb, size, simulated].join('\0');
         let offerClass = classes.get(identity);
@@ -142,15 +149,19 @@ export function offerOf(
   offerClass: OfferClass,
   viewOf: (node: string) => NodeView | undefined,
   hasStorage: HasStorage,
+  byPreemption: (view: NodeView, share: Share) => number,
 ): Offer {
   let available = 0;
+  let availableByPreemption = 0;
   const all: { facts: NodeFacts; resource: GpuResource }[] = [];
   const free: typeof all = [];
   for (const { node, resource } of offerClass.members) {
     const view = viewOf(node);
     if (view === undefined) continue;
-    const places = placesOn(view, { resource, count: offerClass.gpuCount });
+    const share = { resource, count: offerClass.gpuCount };
+    const places = placesOn(view, share);
     available += places;
+    availableByPreemption += byPreemption(view, share);
     const member = { facts: view.facts, resource };
     all.push(member);
     if (places > 0) free.push(member);
@@ -165,6 +176,7 @@ export function offerOf(
     ...rest,
     pool: pool.name,
     available,
+    availableByPreemption,
     cpuCores: Math.floor(least(shares.map(({ cpu }) => cpu)) / 100) / 10,
     memoryMbHost: Math.floor(least(shares.map(({ memory }) => memory)) / MIB),
     diskGbMax: least(shares.map(({ maxGb }) => maxGb)),
@@ -175,9 +187,13 @@ export function offerOf(
   };
 }
 
-/** Whether a node has an image, by its short or its full name: users leave out docker.io/library/. */
+/**
+ * Whether a node has an image, by its short or its full name: users leave out docker.io/library/. A tag
+ * beside a digest means nothing, and the kubelet lists the two apart.
+ */
 export function hasImage(facts: Pick<NodeFacts, 'images'>, image: string): boolean {
   if (image === '') return false;
-  const tagged = image.includes('@') || /:[^/]*$/.test(image) ? image : `${image}:latest`;
+  const name = image.replace(/:[^/:@]*@/, '@');
+  const tagged = name.includes('@') || name.lastIndexOf(':') > name.lastIndexOf('/') ? name : `${name}:latest`;
   return [tagged, `docker.io/${tagged}`, `docker.io/library/${tagged}`].some((name) => facts.images.has(name));
 }

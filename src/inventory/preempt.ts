@@ -1,8 +1,16 @@
 import { compareText } from '../lib/compare.ts';
 import { addAmounts, type Amounts, subtractAmounts } from './amounts.ts';
-import { candidates, diskFor, type Market, type Place, type PlaceRequest } from './grant.ts';
+import {
+  candidates,
+  diskFor,
+  type Market,
+  type Place,
+  type PlaceRequest,
+  type Reservation,
+  type ReservedOn,
+} from './grant.ts';
 import type { ClaimHolding } from './holdings.ts';
-import { amountsOfClaim, type NodeView, requestsOf } from './nodes/node-view.ts';
+import { amountsOfClaim, type NodeView, placesOn, requestsOf, type Share } from './nodes/node-view.ts';
 import type { OfferClass } from './offers.ts';
 
 /** What makes room for an on-demand instance. */
@@ -20,8 +28,8 @@ export const LEAVING_MS = 60_000;
 
 export interface PreemptOptions {
   claimsOn: (node: string) => readonly ClaimHolding[];
-  /** What other waiting instances are to get of a node when its leaving instances have gone. */
-  reservedOn: (node: string) => Iterable<Amounts>;
+  /** What goes to other waiting instances. Those that leave for them count as leaving, told or not. */
+  reservedOn: ReservedOn;
   /** Milliseconds since the epoch. */
   now: number;
   /** The first place will do, whatever instances must go for it. */
@@ -54,6 +62,34 @@ function movableOn(view: NodeView, claimsOn: PreemptOptions['claimsOn']): Movabl
   return known;
 }
 
+function split<T>(all: readonly T[], is: (one: T) => boolean): [T[], T[]] {
+  return [all.filter((one) => is(one)), all.filter((one) => !is(one))];
+}
+
+/** By view and resource: nodes as they are once what is interruptible on them has ended. */
+const yielded = new WeakMap<NodeView, Map<string, NodeView | undefined>>();
+
+/** The node without the interruptible instances on this resource; undefined when there are none. */
+function yieldedOn(view: NodeView, resourceName: string, claimsOn: PreemptOptions['claimsOn']): NodeView | undefined {
+  const known = yielded.get(view) ?? new Map<string, NodeView | undefined>();
+  yielded.set(view, known);
+  if (!known.has(resourceName)) {
+    const yielding = movableOn(view, claimsOn).interruptible.filter(({ claim }) => claim.resourceName === resourceName);
+    const used = yielding.reduce(
+      (left, { claim, ephemeralGb }) => subtractAmounts(left, amountsOfClaim(view.facts, claim, ephemeralGb)),
+      view.used,
+    );
+    known.set(resourceName, yielding.length === 0 ? undefined : { ...view, used });
+  }
+  return known.get(resourceName);
+}
+
+/** How many more on-demand instances with this share a node would take: interruptible ones end for them. */
+export function placesByPreemption(view: NodeView, share: Share, claimsOn: PreemptOptions['claimsOn']): number {
+  const without = yieldedOn(view, share.resource.resourceName, claimsOn);
+  return without === undefined ? 0 : placesOn(without, share) - placesOn(view, share);
+}
+
 /** Whether fewer instances must go, or as many that came later. */
 function isMilder(victims: readonly ClaimHolding[], than: readonly ClaimHolding[]): boolean {
   if (victims.length !== than.length) return victims.length < than.length;
@@ -71,14 +107,14 @@ class Room {
   constructor(
     market: Market,
     request: PlaceRequest,
-    { offerClass, view, reserved }: { offerClass: OfferClass; view: NodeView; reserved: Iterable<Amounts> },
+    { offerClass, view, reserved }: { offerClass: OfferClass; view: NodeView; reserved: readonly Reservation[] },
   ) {
     this.#market = market;
     this.#request = request;
     this.#offerClass = offerClass;
     this.#view = view;
     this.#used = view.used;
-    for (const amounts of reserved) this.#used = addAmounts(this.#used, amounts);
+    for (const { takes } of reserved) this.#used = addAmounts(this.#used, takes);
   }
 
   without({ claim, ephemeralGb }: ClaimHolding): void {
@@ -111,11 +147,14 @@ function* rooms(market: Market, request: PlaceRequest, { claimsOn, reservedOn, n
     for (const { node, resource } of offerClass.members) {
       const view = request.only?.has(node) === false ? undefined : market.viewOf(node);
       if (view === undefined) continue;
-      const { interruptible, leaving } = movableOn(view, claimsOn);
-      const going = leaving.filter(({ leavingSince = now }) => leavingSince + LEAVING_MS > now);
+      const { interruptible: movable, leaving } = movableOn(view, claimsOn);
+      const reserved = [...reservedOn(node)];
+      const isChosen = ({ key }: ClaimHolding): boolean => reserved.some(({ victims }) => victims.has(key));
+      const [chosen, interruptible] = reserved.length === 0 ? [[], movable] : split(movable, isChosen);
+      const going = [...leaving.filter(({ leavingSince = now }) => leavingSince + LEAVING_MS > now), ...chosen];
       if (interruptible.length === 0 && going.length === 0) continue;
       const open = (): Room => {
-        const room = new Room(market, request, { offerClass, view, reserved: reservedOn(node) });
+        const room = new Room(market, request, { offerClass, view, reserved });
         for (const holding of going) room.without(holding);
         return room;
       };

@@ -8,7 +8,10 @@ export interface GpuShare {
   gpus: number;
 }
 
-/** What the claims of each namespace hold, kept up to date claim by claim. A namespace without claims costs nothing. */
+/**
+ * What the claims of each namespace hold, and the places that are reserved for it, kept up to date one by one. A namespace
+ * without any costs nothing.
+ */
 export class TenantHoldings {
   /** By key of the instance. */
   readonly #claims = new Map<string, GpuShare>();
@@ -16,8 +19,8 @@ export class TenantHoldings {
   readonly #held = new Map<string, Map<string, GpuShare>>();
   readonly #listeners = new Set<(namespace: string) => void>();
 
-  /** Notes the claim that an instance has now. */
-  set(key: string, claim: Claim | undefined): void {
+  /** Notes the claim that an instance has now, or the place that is reserved for it. */
+  set(key: string, claim: Pick<Claim, 'pool' | 'product' | 'gpuCount'> | undefined): void {
     const before = this.#claims.get(key);
     const after = claim && { pool: claim.pool, product: claim.product, gpus: claim.gpuCount };
     if (before === undefined && after === undefined) return;
@@ -32,8 +35,13 @@ export class TenantHoldings {
     if (after === undefined) for (const listener of this.#listeners) listener(namespace);
   }
 
-  of(namespace: string): readonly GpuShare[] {
-    return [...(this.#held.get(namespace)?.values() ?? [])];
+  /** What a namespace holds; `except`: without what the instance of this key holds. */
+  of(namespace: string, except?: string): readonly GpuShare[] {
+    const shares = [...(this.#held.get(namespace)?.values() ?? [])];
+    const own = except === undefined ? undefined : this.#claims.get(except);
+    if (own === undefined) return shares;
+    const isOwn = ({ pool, product }: GpuShare): boolean => pool === own.pool && product === own.product;
+    return shares.map((share) => (isOwn(share) ? { ...share, gpus: share.gpus - own.gpus } : share));
   }
 
   onRelease(listener: (namespace: string) => void): () => void {

@@ -34,6 +34,11 @@ export class TwoKeyMap<T> {
     return this.#byNode.get(node)?.values() ?? [];
   }
 
+  /** Each key with its values, node by node. */
+  *entries(): Generator<[string, T]> {
+    for (const [key, values] of this.#byKey) for (const value of values.values()) yield [key, value];
+  }
+
   nodesOf(key: string): Iterable<string> {
     return this.#byKey.get(key)?.keys() ?? [];
   }

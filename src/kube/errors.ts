@@ -1,7 +1,10 @@
+import { hasInOrder } from '../lib/in-order.ts';
 import { isObject } from '../lib/json.ts';
 
 /** `details` of a Kubernetes Status, as far as Berth reads it. */
 export interface StatusDetails {
+  /** Plural name of the resource that the answer is about. */
+  kind?: string;
   retryAfterSeconds?: number;
   causes?: { reason?: string; message?: string; field?: string }[];
 }
@@ -37,6 +40,8 @@ export class KubeError extends Error {
   readonly details: StatusDetails | undefined;
   readonly retryAfterMs: number | undefined;
   readonly continue: string | undefined;
+  /** An earlier attempt of the call may have been carried out: this answer may be about its work. */
+  isAfterUnknown = false;
 
   constructor(fields: KubeErrorFields) {
     super(fields.message, fields.cause === undefined ? undefined : { cause: fields.cause });
@@ -161,8 +166,8 @@ function isStatus(body: unknown): body is Status {
 const MAX_MESSAGE = 1024;
 
 function invalidType(statusMessage: string): KubeErrorClass {
-  if (WORDS.patchNotApplied.test(statusMessage)) return PatchTestFailedError;
-  return WORDS.policyNotReady.test(statusMessage) ? PolicyNotReadyError : InvalidError;
+  if (says(statusMessage, 'patchNotApplied')) return PatchTestFailedError;
+  return says(statusMessage, 'policyNotReady') ? PolicyNotReadyError : InvalidError;
 }
 
 /** The error for a failed `call` (method and path). `body`: the parsed Status, or the text of a proxy in between. */
@@ -223,30 +228,35 @@ export function watchEventError(call: string, object: unknown): KubeError {
   return toKubeError(call, { status, body: object });
 }
 
-// What the API server says in words alone: no field of its Status tells these refusals apart. Paths below
-// staging/src/k8s.io/apiserver/pkg of Kubernetes.
+// What the API server says in words alone: no field of its Status tells these refusals apart. Each is a list of ways to
+// say it, in lower case, of parts that follow each other. Paths below staging/src/k8s.io/apiserver/pkg of Kubernetes.
 const WORDS = {
   // endpoints/handlers/patch.go, applyJSPatch: the message of every 422 that apimachinery makes without an object.
-  patchNotApplied: /an error in our request/,
+  patchNotApplied: [['an error in our request']],
   // storage/interfaces.go, Preconditions.Check; endpoints/handlers/patch.go, applyPatch, when the object is gone.
-  otherUid: /Precondition failed: UID|uid mismatch/i,
+  otherUid: [['precondition failed: uid'], ['uid mismatch']],
   // admission/plugin/resourcequota/controller.go
-  quotaExceeded: /exceeded quota/i,
+  quotaExceeded: [['exceeded quota']],
   // The same file, for a quota that the object cannot be counted against.
-  quota: /is forbidden: .*quota/i,
+  quota: [['is forbidden: ', 'quota']],
   // admission/plugin/webhook/errors/statuserror.go
-  webhook: /admission webhook .* denied the request/i,
+  webhook: [['admission webhook ', ' denied the request']],
   // admission/plugin/policy/validating/dispatcher.go
-  policy: /ValidatingAdmissionPolicy .* denied request/i,
+  policy: [['validatingadmissionpolicy ', ' denied request']],
   // admission/plugin/policy/generic/policy_source.go, compilePolicyLocked; policy_dispatcher.go, CollectParams.
-  policyNotReady: /failed to find resource referenced by paramKind|paramKind kind .* not yet synced/,
+  policyNotReady: [['failed to find resource referenced by paramkind'], ['paramkind kind ', ' not yet synced']],
   // admission/plugin/namespace/lifecycle/admission.go, which since Kubernetes 1.14 adds a cause.
-  namespaceTerminating: /because it is being terminated/,
-};
+  namespaceTerminating: [['because it is being terminated']],
+} as const;
+
+function says(statusMessage: string, what: keyof typeof WORDS): boolean {
+  const text = statusMessage.toLowerCase();
+  return WORDS[what].some((parts) => hasInOrder(text, parts));
+}
 
 /** The object of this name has another uid than the write or the delete asks for: it is a successor. */
 export function isUidMismatch(error: unknown): boolean {
-  return error instanceof ConflictError && WORDS.otherUid.test(error.statusMessage);
+  return error instanceof ConflictError && says(error.statusMessage, 'otherUid');
 }
 
 /** The namespace is being deleted, so nothing can be created in it. */
@@ -254,20 +264,27 @@ export function isNamespaceTerminating(error: unknown): boolean {
   if (!(error instanceof ForbiddenError)) return false;
   const causes = error.details?.causes ?? [];
   return (
-    causes.some(({ reason }) => reason === 'NamespaceTerminating') ||
-    WORDS.namespaceTerminating.test(error.statusMessage)
+    causes.some(({ reason }) => reason === 'NamespaceTerminating') || says(error.statusMessage, 'namespaceTerminating')
   );
+}
+
+/**
+ * 404 on create: there is no such namespace. A kind that the API server does not know, as while its definition is replaced,
+ * and the 404 of a proxy in between are other things: they pass.
+ */
+export function isNamespaceAbsent(error: unknown): boolean {
+  return error instanceof NotFoundError && error.details?.kind === 'namespaces';
 }
 
 /** A ResourceQuota of the namespace has no room for the object. */
 export function isQuotaExceeded(error: unknown): boolean {
-  return error instanceof ForbiddenError && WORDS.quotaExceeded.test(error.statusMessage);
+  return error instanceof ForbiddenError && says(error.statusMessage, 'quotaExceeded');
 }
 
 /** A rule of the cluster refuses the object: a quota, an admission webhook or a ValidatingAdmissionPolicy. */
 export function isPolicyRefusal(error: KubeError): boolean {
   const { status, statusMessage } = error;
   // The API server answers 400 for a webhook that names no status.
-  if (status !== 403) return status === 400 && WORDS.webhook.test(statusMessage);
-  return [WORDS.quotaExceeded, WORDS.quota, WORDS.webhook, WORDS.policy].some((words) => words.test(statusMessage));
+  if (status !== 403) return status === 400 && says(statusMessage, 'webhook');
+  return (['quotaExceeded', 'quota', 'webhook', 'policy'] as const).some((words) => says(statusMessage, words));
 }

@@ -2,12 +2,12 @@ import type {
   V1DaemonSet,
   V1Deployment,
   V1MutatingWebhookConfiguration,
-  V1NetworkPolicy,
   V1RuntimeClass,
   V1ValidatingAdmissionPolicy,
   V1ValidatingAdmissionPolicyBinding,
   V1ValidatingWebhookConfiguration,
 } from '@kubernetes/client-node';
+import type { LabelSelector } from './selector.ts';
 import { type KubeObject, type Served, v1 } from './types.ts';
 
 // Kinds that an installation is made of, and which no server role reads.
@@ -15,15 +15,13 @@ import { type KubeObject, type Served, v1 } from './types.ts';
 export type Deployment = Served<V1Deployment>;
 export type DaemonSet = Served<V1DaemonSet>;
 export type RuntimeClass = Served<V1RuntimeClass>;
-export type NetworkPolicy = Served<V1NetworkPolicy>;
 export type ValidatingAdmissionPolicy = Served<V1ValidatingAdmissionPolicy>;
 export type ValidatingAdmissionPolicyBinding = Served<V1ValidatingAdmissionPolicyBinding>;
 export type WebhookConfiguration = Served<V1ValidatingWebhookConfiguration | V1MutatingWebhookConfiguration>;
 
-/** As matchLabels and matchExpressions are written everywhere in Kubernetes. */
-export interface LabelSelector {
-  matchLabels?: Readonly<Record<string, string>>;
-  matchExpressions?: readonly { key: string; operator: string; values?: readonly string[] }[];
+/** Networks in which the addresses of Services are. */
+export interface ServiceCidr extends KubeObject {
+  spec?: { cidrs?: readonly string[] };
 }
 
 /** A ServiceMonitor or PodMonitor of the Prometheus operator, as far as it says what it scrapes. */
@@ -37,7 +35,7 @@ const MONITORING = 'monitoring.coreos.com';
 export const DEPLOYMENTS = v1<Deployment>('apps', 'Deployment', 'deployments');
 export const DAEMON_SETS = v1<DaemonSet>('apps', 'DaemonSet', 'daemonsets');
 export const RUNTIME_CLASSES = v1<RuntimeClass>('node.k8s.io', 'RuntimeClass', 'runtimeclasses', false);
-export const NETWORK_POLICIES = v1<NetworkPolicy>('networking.k8s.io', 'NetworkPolicy', 'networkpolicies');
+export const SERVICE_CIDRS = v1<ServiceCidr>('networking.k8s.io', 'ServiceCIDR', 'servicecidrs', false);
 export const VALIDATING_POLICIES = v1<ValidatingAdmissionPolicy>(
   ADMISSION,
   'ValidatingAdmissionPolicy',

@@ -19,7 +19,9 @@ const SUFFIXES: Readonly<Record<string, number>> = {
 
 /** A Kubernetes quantity as a number, exact up to 2^53; undefined for any other text. */
 export function parseQuantity(quantity: string): number | undefined {
-  const match = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$/.exec(quantity);
+  const match = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$/.exec(
+    quantity,
+  );
   if (!match) return undefined;
   return Number(match[1]) * (SUFFIXES[match[2] ?? ''] ?? Number.NaN);
 }

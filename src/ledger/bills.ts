@@ -1,24 +1,39 @@
 import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
+import { meterEnded } from '../resources/instances/meter.ts';
 import type { UsageRecord } from '../resources/usage-record.ts';
+import { assertReadable } from './amount.ts';
 import { endedIntervals, intervalOf } from './interval.ts';
 import type { Billed } from './report.ts';
 
-/** The bills that the status of an instance has: ended starts without a usage record, and the current start. */
-export function billsOfInstance({ metadata, status }: GpuInstance, now: number): Billed[] {
+/** The bills of the status of an instance that grow no more: of ended starts without a usage record, and of one that ends. */
+export function endedBills({ metadata, status }: GpuInstance): Billed[] {
   if (status === undefined) return [];
   const { name: instance, uid = '' } = metadata;
-  const ended = endedIntervals(status).map((interval) => ({ instance, uid, interval, open: false }));
-  const end = status.ending === undefined ? now : Date.parse(status.ending.at);
-  const interval = intervalOf(status, end);
-  return interval === undefined ? ended : [...ended, { instance, uid, interval, open: status.ending === undefined }];
+  const last = status.ending && intervalOf(status, meterEnded(status.ending));
+  const intervals = [...endedIntervals(status), ...(last ? [last] : [])];
+  return intervals.map((interval) => ({ instance, uid, interval, open: false }));
 }
 
-/** Records without intervals, those of earlier releases and adjustments, count for the moment that they name. */
+/** The bills that the status of an instance has: those, and that of the start that runs. */
+export function billsOfInstance(found: GpuInstance, now: number): Billed[] {
+  const { metadata, status } = found;
+  const ended = endedBills(found);
+  const interval = status === undefined || status.ending !== undefined ? undefined : intervalOf(status, now);
+  if (interval === undefined) return ended;
+  return [...ended, { instance: metadata.name, uid: metadata.uid ?? '', interval, open: true }];
+}
+
+/**
+ * Records without intervals, those of earlier releases and adjustments, count for the moment that they name. Throws
+ * UnreadableError where an amount or a time is none.
+ */
 export function billsOfRecord({ spec }: UsageRecord): Billed[] {
   const { instance, instanceUid: uid, intervals, gpuSeconds, cost, currency, product, gpuCount, endedAt } = spec;
   const sum = { start: 0, from: endedAt, to: endedAt, product, gpuCount, gpuSeconds, cost, currency };
-  if (spec.adjustment) return [{ instance, uid, interval: sum, open: false, adjustment: spec.adjustment.type }];
-  return (intervals ?? [sum]).map((interval) => ({ instance, uid, interval, open: false }));
+  const all = spec.adjustment ? [sum] : (intervals ?? [sum]);
+  for (const interval of all) assertReadable(interval);
+  const adjustment = spec.adjustment && { adjustment: spec.adjustment.type };
+  return all.map((interval) => ({ instance, uid, interval, open: false, ...adjustment }));
 }
 
 /**
@@ -36,6 +51,7 @@ export class Bills {
     this.#unrecorded = new Map(instances.map((one) => [one.metadata.uid ?? '', billsOfInstance(one, now)]));
   }
 
+  /** Throws UnreadableError, and counts nothing of a record with an amount or a time that is none. */
   addRecord(record: UsageRecord): void {
     const bills = billsOfRecord(record);
     for (const billed of bills) this.#add(billed);

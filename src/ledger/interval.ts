@@ -3,6 +3,8 @@ import { costOf, partOf } from '../resources/money.ts';
 import type { Claim } from '../resources/instances/claim.ts';
 import type { GpuInstanceStatus } from '../resources/instances/gpu-instance.ts';
 import { BILLED, type Interval } from '../resources/instances/interval.ts';
+import { meterBegan } from '../resources/instances/meter.ts';
+import { silencesIn, silentMs } from './silence.ts';
 
 /** GPU milliseconds of so many milliseconds with these GPUs, rounded half up. A slice counts as its part of a GPU. */
 export function gpuMsOf({ gpuCount, gpuShare }: Pick<Claim, 'gpuCount' | 'gpuShare'>, ms: number): number {
@@ -10,22 +12,51 @@ export function gpuMsOf({ gpuCount, gpuShare }: Pick<Claim, 'gpuCount' | 'gpuSha
 }
 
 /**
+ * Milliseconds by which the clocks of two leaders may differ: each is within five seconds of the API server's
+ * (src/runtime/clock-check.ts). A start that ended later than that after the next one got its place ended by a clock that
+ * was wrong.
+ */
+export const MOST_APART_MS = 10_000;
+
+/** Until when earlier starts are billed, as far as this one has to begin later; milliseconds since the epoch. */
+function billedUntil({ claim, usage }: GpuInstanceStatus): number {
+  const until = Date.parse(usage?.until ?? '');
+  return until - Date.parse(claim?.grantedAt ?? '') <= MOST_APART_MS ? until : 0;
+}
+
+/**
+ * Since when the current start is billed, milliseconds since the epoch; undefined while it is not. It begins when the
+ * meter did, but not before the last start ended: after a clock went back, no moment is billed twice.
+ */
+function openSince(status: GpuInstanceStatus): number | undefined {
+  const began = meterBegan(status);
+  return status.claim === undefined || began === undefined ? undefined : Math.max(began, billedUntil(status));
+}
+
+/** How long the current start is billed for when it ends at a moment, in milliseconds: without silences of its node. */
+export function billedMs(status: GpuInstanceStatus, end: number): number {
+  const from = openSince(status) ?? Infinity;
+  return end > from ? Math.max(0, end - from - silentMs(status.silences, from, end)) : 0;
+}
+
+/**
  * The bill of the current start if it ended at `end`, milliseconds since the epoch. Undefined when there is no start,
- * and when there is nothing to bill: it was never ready, or it ended no later than it was. It begins when the start
- * was ready, but not before the last start ended: after a clock went back, no moment is billed twice.
+ * and when there is nothing to bill: its container never ran, or it ended no later than it began. The silences of its
+ * node are in it, and not billed.
  */
 export function intervalOf(status: GpuInstanceStatus, end: number): Interval | undefined {
-  const { claim, stages, usage, incarnation = 0, diskGb } = status;
-  if (claim === undefined || stages?.ready === undefined) return undefined;
-  const from = Math.max(Date.parse(stages.ready), usage?.until === undefined ? 0 : Date.parse(usage.until));
-  if (!(end > from)) return undefined;
-  const ms = end - from;
+  const { claim, incarnation = 0, diskGb } = status;
+  const from = openSince(status);
+  const ms = billedMs(status, end);
+  if (claim === undefined || from === undefined || ms <= 0) return undefined;
+  const silences = silencesIn(status.silences, from, end);
   return {
     start: incarnation,
     from: new Date(from).toISOString(),
     to: new Date(end).toISOString(),
     ...pick(claim, BILLED),
     ...(diskGb !== undefined && { diskGb }),
+    ...(silences.length > 0 && { silences }),
     gpuSeconds: gpuMsOf(claim, ms) / 1000,
     cost: costOf(claim.pricePerHour, ms),
   };

@@ -5,7 +5,7 @@ import { plusTokens, type TokenBill, type TokenCounts } from './tokens.ts';
 
 const DAY_MS = 86_400_000;
 
-export const GROUPINGS = ['day', 'instance', 'key', 'model'] as const;
+export const GROUPINGS = ['day', 'instance', 'key', 'starter', 'model'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
 /** The group of what clients of the Kubernetes API created, and that of corrections. */
@@ -59,7 +59,7 @@ export class UsageReport {
   add(billed: Billed): void {
     const { from, to, group } = this.#options;
     if (group !== 'day') return this.#addPart(billed, from, to);
-    const first = Math.max(from, startOfDay(Date.parse(billed.interval.from) - 1));
+    const first = Math.max(from, startOfDay(Date.parse(billed.interval.from)));
     const end = Math.min(to, Date.parse(billed.interval.to) + 1);
     for (let day = first; day < end; day += DAY_MS) this.#addPart(billed, day, day + DAY_MS);
   }
@@ -70,7 +70,7 @@ export class UsageReport {
     const { from, to } = this.#options;
     if (!(at >= from && at < to)) return;
     const name = `${MODEL}${model}`;
-    const group = { day, instance: name, key: by, model: name }[this.#options.group];
+    const group = { day, instance: name, key: by, starter: by, model: name }[this.#options.group];
     this.#count({ group, currency, product: '', open: false, gpuMs: 0n, cost, tokens }, '');
   }
 
@@ -86,8 +86,9 @@ export class UsageReport {
     if (amount.gpuMs === 0n && amount.cost === 0n) return;
     const { gpuMs, cost } = adjustment === 'Credit' ? { gpuMs: -amount.gpuMs, cost: -amount.cost } : amount;
     const { product, currency, createdBy = adjustment === undefined ? KUBERNETES : ADJUSTMENT } = interval;
+    const starter = interval.startedBy ?? createdBy;
     const model = instance.startsWith(MODEL) ? instance : INSTANCES;
-    const group = { day: dayText(from), instance, key: createdBy, model }[this.#options.group];
+    const group = { day: dayText(from), instance, key: createdBy, starter, model }[this.#options.group];
     const isOpen = open && Date.parse(interval.to) <= to;
     this.#count({ group, currency, product, open: isOpen, gpuMs, cost }, uid);
   }

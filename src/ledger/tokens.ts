@@ -1,6 +1,7 @@
 import type { TokenPrices } from '../resources/model-servers/prices.ts';
 import { parseMoney } from '../resources/money.ts';
 import type { TokenRecord } from '../resources/token-record.ts';
+import { readAmount, UnreadableError } from './amount.ts';
 
 const MILLION = 1_000_000n;
 
@@ -34,17 +35,26 @@ export function plusTokens(left: TokenCounts, right: TokenCounts): TokenCounts {
   };
 }
 
-/** What tokens cost, in millionths of the currency, rounded half up once. `cached` is no more than `input`. */
-export function costOfTokens({ input, cached, output }: Omit<TokenCounts, 'calls'>, prices: TokenPrices): bigint {
-  const scaled =
+/** What tokens cost, in millionths of a millionth of the currency: no call is too small for it. */
+export function exactCostOfTokens({ input, cached, output }: Omit<TokenCounts, 'calls'>, prices: TokenPrices): bigint {
+  return (
     BigInt(input - cached) * parseMoney(prices.input) +
     BigInt(cached) * parseMoney(prices.cachedInput) +
-    BigInt(output) * parseMoney(prices.output);
-  return (scaled + MILLION / 2n) / MILLION;
+    BigInt(output) * parseMoney(prices.output)
+  );
 }
 
-/** The bills of a record. What it says they cost counts, whatever today's code would compute. */
+/** What tokens cost, in millionths of the currency, rounded half up once. `cached` is no more than `input`. */
+export function costOfTokens(counts: Omit<TokenCounts, 'calls'>, prices: TokenPrices): bigint {
+  return (exactCostOfTokens(counts, prices) + MILLION / 2n) / MILLION;
+}
+
+/**
+ * The bills of a record. What it says they cost counts, whatever today's code would compute. Throws UnreadableError where
+ * an amount or the day is none.
+ */
 export function tokenBillsOf({ spec }: TokenRecord): TokenBill[] {
+  if (Number.isNaN(Date.parse(spec.day))) throw new UnreadableError(`"${spec.day}" is not a day`);
   return spec.entries.map((entry) => ({
     day: spec.day,
     by: entry.by,
@@ -54,6 +64,6 @@ export function tokenBillsOf({ spec }: TokenRecord): TokenBill[] {
     input: entry.inputTokens,
     cached: entry.cachedInputTokens,
     output: entry.outputTokens,
-    cost: parseMoney(entry.cost),
+    cost: readAmount(entry.cost),
   }));
 }

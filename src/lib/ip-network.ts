@@ -1,4 +1,4 @@
-import { BlockList, isIP } from 'node:net';
+import { BlockList, isIP, isIPv4 } from 'node:net';
 
 /** An IP network. */
 export interface IpNetwork {
@@ -15,6 +15,23 @@ export function parseNetwork(text: string): IpNetwork | undefined {
   const isNetwork =
     version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(bits) && prefix <= (version === 4 ? 32 : 128);
   return isNetwork ? { address, prefix, family: version === 4 ? 'ipv4' : 'ipv6' } : undefined;
+}
+
+/** The number of an IPv4 address. */
+export function numberOf4(address: string): bigint {
+  return address.split('.').reduce((sum, part) => sum * 256n + BigInt(part), 0n);
+}
+
+/** The eight groups of an IPv6 address, in hexadecimal. Its last four bytes may be written as an IPv4 address. */
+export function groupsOf(address: string): string[] {
+  const at = address.lastIndexOf(':') + 1;
+  const low = isIPv4(address.slice(at)) ? numberOf4(address.slice(at)) : undefined;
+  const text =
+    low === undefined ? address : `${address.slice(0, at)}${(low >> 16n).toString(16)}:${(low & 0xffffn).toString(16)}`;
+  const [head = '', tail = ''] = text.split('::');
+  const [front = [], back = []] = [head, tail].map((part) => (part === '' ? [] : part.split(':')));
+  const zeros = Array.from({ length: Math.max(0, 8 - front.length - back.length) }, () => '0');
+  return [...front, ...zeros, ...back];
 }
 
 export function blockListOf(networks: Iterable<IpNetwork>): BlockList {

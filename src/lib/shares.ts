@@ -65,9 +65,43 @@ export class FairShares {
     return this.#shares.take(owner, amount, most);
   }
 
+  heldBy(owner: string): number {
+    return this.#shares.heldBy(owner);
+  }
+
   give(owner: string, amount: number): void {
     this.#shares.give(owner, amount);
   }
+}
+
+/**
+ * Takes a place for each item as long as there is one: the owner who holds the fewest goes first, then the order of the
+ * items counts. Returns those that have a place.
+ */
+export function takePlaces<T>(shares: FairShares, items: readonly T[], ownerOf: (item: T) => string): T[] {
+  const lines = Map.groupBy(items, ownerOf);
+  const taken: T[] = [];
+  while (lines.size > 0) {
+    const [[owner, line] = ['', []]] = [...lines].toSorted(([a], [b]) => shares.heldBy(a) - shares.heldBy(b));
+    const [item, ...rest] = line;
+    // Whoever holds more gets none either.
+    if (item === undefined || shares.take(owner, 1) !== 'taken') break;
+    taken.push(item);
+    if (rest.length === 0) lines.delete(owner);
+    else lines.set(owner, rest);
+  }
+  return taken;
+}
+
+/** At most so many of the items: all of the owners who have few, and of the others one as many as of another. */
+export function divideEvenly<T>(items: readonly T[], ownerOf: (item: T) => string, most: number): T[] {
+  const groups = [...Map.groupBy(items, ownerOf).values()].toSorted((a, b) => a.length - b.length);
+  let left = most;
+  return groups.flatMap((group, index) => {
+    const part = group.slice(0, Math.floor(left / (groups.length - index)));
+    left -= part.length;
+    return part;
+  });
 }
 
 /** What one tenant holds of bytes that all share. */

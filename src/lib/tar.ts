@@ -75,7 +75,7 @@ export function filesInTar(archive: Buffer): Map<string, Buffer> {
   const files = new Map<string, Buffer>();
   for (let at = 0; at < archive.length && archive[at] !== 0;) {
     const text = (from: number, to: number): string =>
-      archive.toString('utf8', at + from, at + to).replace(/\0.*$/s, '');
+      archive.toString('utf8', at + from, at + to).split('\0', 1)[0] ?? '';
     const size = Number.parseInt(text(124, 136), 8);
     const start = at + BLOCK;
     const prefix = text(345, 500);

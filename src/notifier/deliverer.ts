@@ -5,13 +5,13 @@ import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
 import { FairShares } from '../lib/shares.ts';
 import { sameJson } from '../lib/json.ts';
-import type { InstanceHistory } from '../resources/instance-history.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../resources/tenants/tenant-limit.ts';
 import { signedHeaders, signingSecret } from '../resources/webhook-signing.ts';
 import { type Webhook, WEBHOOKS } from '../resources/webhook.ts';
 import type { ReconcileContext, Result } from '../runtime/controller.ts';
 import { NotLeaderError } from '../runtime/write-guard.ts';
-import { findDue, firstCursor, isTooOld, pass, type Positions, type NotifierEvent } from './events.ts';
+import type { EventIndex } from './event-index.ts';
+import { findDue, firstCursor, isTooOld, type NotifierEvent, pass, type Positions, type Wants } from './events.ts';
 import type { Lags, CountedOutcome } from './metrics.ts';
 import { type Progress, progressOf, toStatus } from './status.ts';
 import type { Outcome, Targets } from './target.ts';
@@ -34,7 +34,6 @@ const JITTER = 0.25;
 
 export interface NotifierStores {
   webhooks: ReadStore<Webhook>;
-  histories: ReadStore<InstanceHistory>;
   tenantLimits: ReadStore<TenantLimit>;
 }
 
@@ -42,6 +41,8 @@ export interface DelivererDeps {
   /** Writes nothing without the lease. */
   client: Pick<KubeClient, 'patch'>;
   stores: NotifierStores;
+  /** Of the histories. */
+  index: Pick<EventIndex, 'after'>;
   targets: Pick<Targets, 'deliver'>;
   /** 32 bytes, from which signing secrets are derived. */
   key: Buffer;
@@ -65,6 +66,8 @@ interface Work {
   nextAt: number;
   /** Monotonic: when the status was written last. */
   writtenAt: number;
+  /** Where events stand that its cursor has, as far as it was looked for them. */
+  positions: Positions;
 }
 
 /**
@@ -114,7 +117,7 @@ export class Deliverer {
     const { uid } = webhook.metadata;
     if (known !== undefined && known.uid === uid) return known;
     const progress = progressOf(webhook, firstCursor(webhook));
-    const work = { uid, progress, failures: 0, nextAt: -Infinity, writtenAt: -Infinity };
+    const work = { uid, progress, failures: 0, nextAt: -Infinity, writtenAt: -Infinity, positions: new Map() };
     this.#works.set(key, work);
     return work;
   }
@@ -124,20 +127,23 @@ export class Deliverer {
     webhook: Webhook,
     { work, signal, log }: { work: Work } & Pick<ReconcileContext, 'signal' | 'log'>,
   ): Promise<Result> {
-    const { clock, stores, lags, stopping } = this.#deps;
+    const { clock, index, stores, lags, stopping } = this.#deps;
     const begun = clock.monotonic();
     const { namespace = '' } = webhook.metadata;
     const recorded = {
-      histories: stores.histories.by('namespace', namespace),
+      entriesAfter: (position: string, wants: Wants) => index.after(namespace, position, wants),
       limit: stores.tenantLimits.get(keyOf({ namespace, name: TENANT_LIMIT_NAME })),
     };
-    const { events, positions } = findDue(webhook, work.progress.cursor, recorded);
+    // One more than a turn has says that the webhook is behind.
+    const options = { most: TURN_EVENTS + 1, known: work.positions };
+    const { events, positions } = findDue(webhook, work.progress.cursor, recorded, options);
     const known = new Map(positions);
-    for (const [index, event] of events.entries()) {
+    work.positions = known;
+    for (const [count, event] of events.entries()) {
       if (work.failures === 0) lags.note(key, Date.parse(event.at));
-      const isOver = stopping.aborted || index >= TURN_EVENTS || clock.monotonic() - begun >= TURN_MS;
+      const isOver = stopping.aborted || count >= TURN_EVENTS || clock.monotonic() - begun >= TURN_MS;
       if (isOver) {
-        log.info({ waiting: events.length - index, oldest: event.at }, 'A webhook is behind');
+        log.info({ oldest: event.at }, 'A webhook is behind');
         await this.#write(key, work, signal);
         return { requeueAfterMs: 0 };
       }

@@ -37,37 +37,78 @@ function recordedAt({ recordedAt: at, lastAt, at: first }: HistoryEntry): string
   return at ?? rfc3339(Date.parse(lastAt ?? first));
 }
 
-function toEvent({ spec }: InstanceHistory, entry: HistoryEntry, index: number): NotifierEvent {
-  const { instanceUid: uid, instance, displayName, dropped } = spec;
-  const at = recordedAt(entry);
-  // Entries that give way are counted, so the number of an entry stays.
-  const number = String(dropped + index).padStart(9, '0');
-  return {
-    id: idOf(uid, entry.reason, entry.start, entry.count, entry.at),
-    type: typeOf(entry.reason),
+/** An entry of a history, with where it stands among those of its tenant. */
+export class RankedEntry {
+  readonly at: string;
+  readonly uid: string;
+  /** Entries that give way are counted, so the number of an entry stays. */
+  readonly number: number;
+  #history: InstanceHistory;
+  #entry: HistoryEntry;
+  #position: string | undefined;
+  #id: string | undefined;
+
+  constructor(history: InstanceHistory, entry: HistoryEntry, index: number) {
+    this.at = recordedAt(entry);
+    this.uid = history.spec.instanceUid;
+    this.number = history.spec.dropped + index;
+    this.#history = history;
+    this.#entry = entry;
+  }
+
+  get reason(): string {
+    return this.#entry.reason;
+  }
+
+  /** As that of its event. Made when it is asked for: most entries differ in their times. */
+  get position(): string {
+    const { at, lastAt } = this.#entry;
     // Some times have milliseconds, and some have not.
-    position: [at, new Date(entry.lastAt ?? entry.at).toISOString(), uid, number].join(' '),
-    at,
-    data: { instance_id: instance, instance_name: displayName ?? '', ...toEventRecord(entry) },
-  };
+    this.#position ??= [
+      this.at,
+      new Date(lastAt ?? at).toISOString(),
+      this.uid,
+      String(this.number).padStart(9, '0'),
+    ].join(' ');
+    return this.#position;
+  }
+
+  get id(): string {
+    const { at, count, reason, start } = this.#entry;
+    this.#id ??= idOf(this.uid, reason, start, count, at);
+    return this.#id;
+  }
+
+  /** The same entry of a later version of the history, when it stands where it stood. */
+  renewed(later: RankedEntry): this | undefined {
+    const [mine, theirs] = [this.#entry, later.#entry];
+    const isSame =
+      this.uid === later.uid &&
+      this.number === later.number &&
+      this.at === later.at &&
+      (mine.lastAt ?? mine.at) === (theirs.lastAt ?? theirs.at) &&
+      mine.reason === theirs.reason;
+    if (!isSame) return undefined;
+    if (mine.at !== theirs.at || mine.start !== theirs.start || mine.count !== theirs.count) this.#id = undefined;
+    this.#history = later.#history;
+    this.#entry = theirs;
+    return this;
+  }
+
+  toEvent(): NotifierEvent {
+    const { id, position, at } = this;
+    const { instance, displayName } = this.#history.spec;
+    const data = { instance_id: instance, instance_name: displayName ?? '', ...toEventRecord(this.#entry) };
+    return { id, type: typeOf(this.reason), position, at, data };
+  }
+}
+
+export function rankEntries(history: InstanceHistory): RankedEntry[] {
+  return history.spec.entries.map((entry, index) => new RankedEntry(history, entry, index));
 }
 
 /** Whether a type of events is asked for. */
-type Wants = (type: string) => boolean;
-
-/** The wanted events of these instances that are newer than a position, oldest first. */
-export function instanceEvents(histories: Iterable<InstanceHistory>, after: string, wants: Wants): NotifierEvent[] {
-  const found: NotifierEvent[] = [];
-  const [since = ''] = after.split(' ');
-  for (const history of histories) {
-    for (const [index, entry] of history.spec.entries.entries()) {
-      if (recordedAt(entry) < since || !wants(typeOf(entry.reason))) continue;
-      const event = toEvent(history, entry, index);
-      if (event.position > after) found.push(event);
-    }
-  }
-  return found.toSorted((a, b) => (a.position < b.position ? -1 : 1));
-}
+export type Wants = (type: string) => boolean;
 
 function budgetType(percent: number): string {
   return percent < 100 ? 'budget.near' : 'budget.spent';
@@ -104,7 +145,8 @@ function budgetEvents(limit: TenantLimit | undefined, told: string | undefined):
 
 /** What the stores say of the tenant of a webhook. */
 interface Recorded {
-  histories: Iterable<InstanceHistory>;
+  /** The wanted entries behind a position, oldest first. */
+  entriesAfter: (position: string, wants: Wants) => Iterable<RankedEntry>;
   limit: TenantLimit | undefined;
 }
 
@@ -117,20 +159,38 @@ export function firstCursor({ metadata }: Pick<Webhook, 'metadata'>): Cursor {
 export type Positions = ReadonlyMap<string, string>;
 
 interface Due {
-  /** The events that the webhook has not, in the order of their delivery. */
+  /** The oldest events that the webhook has not, in the order of their delivery. */
   events: NotifierEvent[];
+  /** Of the events that the cursor has. */
   positions: Positions;
 }
 
-export function findDue({ spec }: Pick<Webhook, 'spec'>, cursor: Cursor, { histories, limit }: Recorded): Due {
+interface DueOptions {
+  /** So many events at most. */
+  most: number;
+  /** Of events that the cursor had at an earlier look: what is known is not looked for. */
+  known: Positions;
+}
+
+export function findDue(
+  { spec }: Pick<Webhook, 'spec'>,
+  cursor: Cursor,
+  { entriesAfter, limit }: Recorded,
+  { most, known }: DueOptions,
+): Due {
   const wants = (type: string): boolean => spec.events === undefined || spec.events.includes(type);
-  const sent = new Set(cursor.sent);
-  const ofInstances = instanceEvents(histories, cursor.before, wants);
-  const ofBudget = budgetEvents(limit, cursor.budget).filter(({ type }) => wants(type));
-  return {
-    events: [...ofBudget, ...ofInstances.filter(({ id }) => !sent.has(id))],
-    positions: new Map(ofInstances.map(({ id, position }) => [id, position])),
-  };
+  const positions = new Map(cursor.sent.map((id) => [id, known.get(id) ?? '']));
+  const missing = new Set(cursor.sent.filter((id) => !known.has(id)));
+  const events = budgetEvents(limit, cursor.budget).filter(({ type }) => wants(type));
+  for (const one of entriesAfter(cursor.before, wants)) {
+    if (positions.has(one.id)) {
+      positions.set(one.id, one.position);
+      missing.delete(one.id);
+    } else if (events.length < most) events.push(one.toEvent());
+    // One that the cursor has and no history any more is looked for once.
+    if (events.length >= most && missing.size === 0) break;
+  }
+  return { events, positions };
 }
 
 function isOfBudget({ type }: NotifierEvent): boolean {

@@ -4,6 +4,8 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { KubeClient } from '../kube/client/client.ts';
 import { keyOf } from '../kube/types.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
+import type { InstanceHistory } from '../resources/instance-history.ts';
 import { Controller, type RunSignals } from '../runtime/controller.ts';
 import { createControllerMetrics } from '../runtime/controller-metrics.ts';
 import { NOTIFIER_LEASE } from '../runtime/lease-record.ts';
@@ -11,6 +13,7 @@ import { createLeaderMetric, Election } from '../runtime/lease.ts';
 import { guardWrites } from '../runtime/write-guard.ts';
 import { storeSource } from '../runtime/source.ts';
 import { Deliverer, type DelivererDeps, DELIVERIES, type NotifierStores } from './deliverer.ts';
+import { EventIndex } from './event-index.ts';
 import { Lags, createNotifierMetrics } from './metrics.ts';
 
 /** Milliseconds of one turn: more than it takes by itself, with its last delivery. */
@@ -22,7 +25,7 @@ export interface NotifierDeps extends Pick<DelivererDeps, 'targets' | 'key' | 'c
   client: KubeClient;
   /** For the lease alone, with connections of its own. */
   leaseClient: KubeClient;
-  stores: NotifierStores;
+  stores: NotifierStores & { histories: ReadStore<InstanceHistory> };
   /** Berth's own, where the Lease is. */
   namespace: string;
   registry: Registry;
@@ -36,14 +39,15 @@ export interface RunningNotifier {
   stop(): Promise<void>;
 }
 
-type LeadDeps = Omit<DelivererDeps, 'stopping'> &
-  Pick<NotifierDeps, 'log'> & { metrics: ReturnType<typeof createControllerMetrics> };
+type LeadDeps = Omit<DelivererDeps, 'stopping' | 'index' | 'stores'> &
+  Pick<NotifierDeps, 'log' | 'stores'> & { metrics: ReturnType<typeof createControllerMetrics> };
 
 /** One term. What an earlier one remembered may be behind what another leader did since. */
 async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
   const { stores, clock, log, lags, metrics } = deps;
   lags.clear();
-  const deliverer = new Deliverer({ ...deps, stopping: signals.stop });
+  const index = new EventIndex(stores.histories);
+  const deliverer = new Deliverer({ ...deps, index, stopping: signals.stop });
   const keysIn = (namespace = ''): string[] => stores.webhooks.by('namespace', namespace).map(keyOf);
   const controller = new Controller({
     name: 'webhooks',
@@ -59,7 +63,7 @@ async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
     log,
     metrics: metrics('webhooks', DELIVERIES),
   });
-  await controller.run(signals);
+  await controller.run(signals).finally(() => index.close());
   lags.clear();
 }
 

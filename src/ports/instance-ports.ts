@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
+import type { AccessWatch } from '../access/access-watch.ts';
 import type { Activity } from '../access/activity.ts';
 import type { PrincipalRef } from '../access/principal.ts';
 import { dialTls } from '../direct/dial.ts';
@@ -36,6 +37,8 @@ export interface PortsDeps {
   countUse: (ticketId: string) => Promise<number>;
   /** Whether the API key is still valid and may use ports. */
   isAuthorized: (user: PrincipalRef) => boolean;
+  /** Ends the streams of those who lose access. */
+  access: Pick<AccessWatch, 'open'>;
   /** Counts one more request of the API key. Resolves with why its limits refuse it, or with undefined. */
   countCall: (user: PrincipalRef) => Promise<string | undefined>;
   activity: Pick<Activity, 'began'>;
@@ -52,6 +55,8 @@ export interface Incoming {
   sender: Sender;
   /** Called once the user may use the port: the connection is worth keeping then. */
   accepted: () => void;
+  /** Called with what sends an answer of Berth's own, which a stranger waits for. May reject as long as nothing was sent. */
+  answer: (send: () => void) => void | Promise<void>;
 }
 
 /** A call of the API to a port of an instance that the caller may use. */
@@ -75,15 +80,15 @@ export class InstancePorts {
 
   constructor(deps: PortsDeps) {
     this.#deps = deps;
-    this.#streams = new OpenStreams(deps.isAuthorized);
-    const { endpoint, clock, activity, countConnection } = deps;
+    const { access, endpoint, clock, activity, countConnection } = deps;
+    this.#streams = new OpenStreams(access);
     this.#links = new PodLinks({ ...deps, dial: dialTls });
     const connect: Connect = async (target, signal) => {
       const direct = await this.#links.connect(target);
       countConnection(direct === undefined ? 'forward' : 'direct');
       return direct ?? (await forwardPort(endpoint, target, signal));
     };
-    this.#upstream = new Upstream({ connect, clock });
+    this.#upstream = new Upstream({ connect, access, clock });
     this.#forwarding = { upstream: this.#upstream, streams: this.#streams, activity };
   }
 
@@ -111,7 +116,7 @@ export class InstancePorts {
     return portHostOf(request.headers.host, this.#deps.base);
   }
 
-  /** Serves a request to such a host. Never rejects. */
+  /** Serves a request to such a host. Rejects with what `answer` does. */
   async page(incoming: Incoming, host: PortHost): Promise<void> {
     const { response } = incoming;
     const given = await this.#visit(incoming, host).catch((error: unknown) => {
@@ -121,13 +126,7 @@ export class InstancePorts {
     });
     if (given === undefined) return;
     if (response.headersSent) response.destroy();
-    else send(response, given);
-  }
-
-  /** Ends the streams of API keys that have lost access. */
-  recheck(): void {
-    this.#streams.recheck();
-    this.#upstream.recheck(this.#deps.isAuthorized);
+    else await incoming.answer(() => send(response, given));
   }
 
   close(): void {

@@ -1,3 +1,4 @@
+import type { AccessWatch } from '../access/access-watch.ts';
 import type { PrincipalRef } from '../access/principal.ts';
 import { FairShares, Shares } from '../lib/shares.ts';
 import { PortError } from './errors.ts';
@@ -6,16 +7,18 @@ const MAX_PER_POD = 128;
 const MAX_STREAMS = 4096;
 /** A tenant may have as many streams open as are left for others: half of all when it is alone. */
 const FACTOR = 1;
+/** What the use of a port needs. */
+export const PORT_USE = { scope: 'compute:write' } as const;
 
 /** The streams that are open now, limited for each pod, for each tenant and in all. */
 export class OpenStreams {
-  readonly #isAuthorized: (user: PrincipalRef) => boolean;
-  readonly #streams = new Set<{ user: PrincipalRef; cut: AbortController }>();
+  readonly #access: Pick<AccessWatch, 'open'>;
+  readonly #streams = new Set<AbortController>();
   readonly #perPod = new Shares(Infinity);
   readonly #perTenant = new FairShares(MAX_STREAMS, FACTOR);
 
-  constructor(isAuthorized: (user: PrincipalRef) => boolean) {
-    this.#isAuthorized = isAuthorized;
+  constructor(access: Pick<AccessWatch, 'open'>) {
+    this.#access = access;
   }
 
   /** Counts a stream to the pod. Its signal aborts when the user loses access. Throws {@link PortError}. */
@@ -27,22 +30,20 @@ export class OpenStreams {
       this.#perTenant.give(user.namespace, 1);
       throw tooMany(`${MAX_PER_POD} connections to this instance`);
     }
-    const stream = { user, cut: new AbortController() };
-    this.#streams.add(stream);
+    const cut = new AbortController();
+    this.#streams.add(cut);
+    const access = this.#access.open(user, PORT_USE);
     const close = (): void => {
-      if (!this.#streams.delete(stream)) return;
+      if (!this.#streams.delete(cut)) return;
+      access.close();
       this.#perTenant.give(user.namespace, 1);
       this.#perPod.give(podUid, 1);
     };
-    return { signal: stream.cut.signal, close };
-  }
-
-  recheck(): void {
-    for (const { user, cut } of this.#streams) if (!this.#isAuthorized(user)) cut.abort();
+    return { signal: AbortSignal.any([access.signal, cut.signal]), close };
   }
 
   close(): void {
-    for (const { cut } of this.#streams) cut.abort();
+    for (const cut of this.#streams) cut.abort();
   }
 }
 

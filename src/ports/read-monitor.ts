@@ -3,8 +3,8 @@ import { forwardPort } from '../kube/streams/port-forward.ts';
 import type { StreamEndpoint } from '../kube/streams/websocket.ts';
 import { MONITOR_PORT } from '../resources/pod/monitor.ts';
 
-/** Bytes of a report: an hour of eight GPUs has 150 KB. A tenant may have put another program on the port. */
-const MAX_REPORT = 2 * 1024 * 1024;
+/** Bytes of a report: an hour of 64 slices of GPUs has 900 KB. A tenant may have put another program on the port. */
+const MAX_REPORT = 1024 * 1024;
 
 /** The report of the exporter in a pod, as it is: it comes from the tenant's container. */
 export type ReadMonitor = (pod: { namespace: string; pod: string }, signal: AbortSignal) => Promise<string>;
@@ -47,7 +47,7 @@ export function monitorReader(endpoint: StreamEndpoint): ReadMonitor {
       // The stream cannot carry the end of one direction: in HTTP/1.0 the exporter ends the connection.
       stream.write('GET / HTTP/1.0\r\n\r\n');
       const answer = await readAnswer(stream);
-      const [, body] = /^HTTP\/1\.\d 200 [^]*?\r\n\r\n([^]*)$/.exec(answer) ?? [];
+      const [, body] = /^HTTP\/1\.\d 200 [^]*?\r\n\r\n([^]*)/.exec(answer) ?? [];
       if (body === undefined) throw new Error('The exporter does not answer as one.');
       return body;
     } finally {

@@ -1,12 +1,14 @@
 import type { ClientRequest, OutgoingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import type { AccessWatch } from '../access/access-watch.ts';
 import type { PrincipalRef } from '../access/principal.ts';
 import { Lru } from '../lib/lru.ts';
 import { http } from '../lib/lean-http.ts';
 import type { Clock } from '../lib/clock.ts';
 import { JUPYTER_TOKEN_PORT } from '../resources/pod/jupyter.ts';
 import { PortError } from './errors.ts';
+import { PORT_USE } from './open-streams.ts';
 import type { PortTarget } from './target.ts';
 
 export interface PodRequest {
@@ -26,6 +28,12 @@ export interface Begun {
 
 /** Opens a connection to a port on the loopback of a pod. */
 export type Connect = (target: PortTarget, signal: AbortSignal) => Promise<Duplex>;
+
+export interface UpstreamDeps {
+  connect: Connect;
+  access: Pick<AccessWatch, 'open'>;
+  clock: Pick<Clock, 'setTimeout'>;
+}
 
 /** Requests that may be sent again, and that have no body to be sent again. */
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -53,7 +61,6 @@ function mayReuse({ method, headers }: PodRequest): boolean {
 }
 
 interface Idle {
-  user: PrincipalRef;
   stream: Duplex;
   /** Ends the wait. */
   leave: () => void;
@@ -64,12 +71,12 @@ interface Idle {
  * gets them: what a user leaves behind on a connection concerns that user alone.
  */
 class IdleForwards {
-  readonly #clock: Pick<Clock, 'setTimeout'>;
+  readonly #deps: Pick<UpstreamDeps, 'access' | 'clock'>;
   readonly #idle = new Map<string, Idle[]>();
   #count = 0;
 
-  constructor(clock: Pick<Clock, 'setTimeout'>) {
-    this.#clock = clock;
+  constructor(deps: Pick<UpstreamDeps, 'access' | 'clock'>) {
+    this.#deps = deps;
   }
 
   /** The connection that was used last; undefined when none waits. */
@@ -90,22 +97,21 @@ class IdleForwards {
       idle.leave();
       stream.destroy();
     };
-    const cancel = this.#clock.setTimeout(end, IDLE_MS);
+    const access = this.#deps.access.open(user, PORT_USE);
+    const cancel = this.#deps.clock.setTimeout(end, IDLE_MS);
     const leave = (): void => {
       cancel();
+      access.close();
       for (const event of ['data', 'end', 'close'] as const) stream.off(event, end);
       this.#remove(place, idle);
     };
-    const idle: Idle = { user, stream, leave };
+    const idle: Idle = { stream, leave };
     this.#idle.set(place, [...here, idle]);
     this.#count += 1;
     for (const event of ['data', 'end', 'close'] as const) stream.once(event, end);
     stream.resume();
-  }
-
-  /** Ends the connections of users who have lost access. */
-  recheck(isAuthorized: (user: PrincipalRef) => boolean): void {
-    for (const { user, stream } of [...this.#idle.values()].flat()) if (!isAuthorized(user)) stream.destroy();
+    if (access.signal.aborted) end();
+    else access.signal.addEventListener('abort', end);
   }
 
   close(): void {
@@ -131,9 +137,9 @@ export class Upstream {
   /** Jupyter's tokens by the uid of the pod. A token lives as long as its pod. */
   readonly #tokens = new Lru<string, string>(KNOWN_TOKENS);
 
-  constructor({ connect, clock }: { connect: Connect; clock: Pick<Clock, 'setTimeout'> }) {
+  constructor({ connect, ...deps }: UpstreamDeps) {
     this.#connect = connect;
-    this.#idle = new IdleForwards(clock);
+    this.#idle = new IdleForwards(deps);
   }
 
   /**
@@ -177,11 +183,6 @@ export class Upstream {
     // Who waits for the answer hears of an error, and nobody else needs to.
     request.on('error', () => undefined);
     return { request, stream, isReused: waiting !== undefined };
-  }
-
-  /** Ends the connections that wait for users who have lost access. */
-  recheck(isAuthorized: (user: PrincipalRef) => boolean): void {
-    this.#idle.recheck(isAuthorized);
   }
 
   close(): void {

@@ -55,7 +55,9 @@ export const apiKeySpecSchema = withRules(
         concurrentRequests: z.int().min(1).max(100_000).optional().describe('Model calls at the same time.'),
         budget: budgetSchema
           .optional()
-          .describe('What instances that this key created may cost in a calendar month of UTC. Every part holds.'),
+          .describe(
+            'What this key may spend in a calendar month of UTC: on instances that it created, starts that it asked for, and calls to models. Every part holds.',
+          ),
       })
       .optional()
       .describe('Limits of this key, in addition to those of the installation.'),

@@ -43,6 +43,21 @@ function structural(schema: Schema): Schema {
   return out;
 }
 
+/**
+ * A spec without defaults in the items of its lists: `kubectl apply`, and Argo CD with it, replaces lists whole, and would
+ * find a difference at each default that the API server has filled in. Who reads such a field knows what its absence means.
+ */
+function withoutItemDefaults(schema: Schema, isInItem = false): Schema {
+  const out = { ...schema };
+  if (isInItem) delete out['default'];
+  if (isObject(out['properties'])) {
+    const fields = Object.entries(out['properties']) as [string, Schema][];
+    out['properties'] = Object.fromEntries(fields.map(([name, field]) => [name, withoutItemDefaults(field, isInItem)]));
+  }
+  if (isObject(out['items'])) out['items'] = withoutItemDefaults(out['items'], true);
+  return out;
+}
+
 function toStructural(schema: z.ZodType): Schema {
   return structural(z.toJSONSchema(schema, { io: 'input', target: 'openapi-3.0', reused: 'inline' }) as Schema);
 }
@@ -61,7 +76,7 @@ export function customResourceDefinition(resource: CustomResource): Record<strin
     apiVersion: { type: 'string', description: 'Version of this schema.' },
     kind: { type: 'string', description: 'Kind of the object.' },
     metadata: { type: 'object' },
-    spec: { description: 'What the owner wants.', ...toStructural(resource.spec) },
+    spec: { description: 'What the owner wants.', ...withoutItemDefaults(toStructural(resource.spec)) },
   };
   if (resource.status) properties['status'] = statusProperty(resource.status);
   return {

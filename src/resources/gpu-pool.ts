@@ -24,7 +24,10 @@ export const MOST_CLASSES = 64;
 const tolerationSchema = z
   .object({
     key: z.string().min(1).max(317).describe('Key of the taint.'),
-    operator: z.enum(['Exists', 'Equal']).default('Exists').describe('Exists: any value. Equal: this value.'),
+    operator: z
+      .enum(['Exists', 'Equal'])
+      .default('Exists')
+      .describe('Exists, or absent: any value. Equal: this value.'),
     value: z.string().max(63).optional().describe('Value of the taint, with operator Equal.'),
     effect: z
       .enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute'])

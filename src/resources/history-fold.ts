@@ -20,12 +20,14 @@ const STAGE_WORDS: Readonly<Record<Stage, { reason: string; message: string }>> 
   stopped: { reason: 'StartEnded', message: 'The pod is gone, and the GPUs are free.' },
 };
 
+const ACCEPTED = STAGE_WORDS.accepted.reason;
 const GPUS_RECOVERED = 'GPURecovered';
 
 /** Steps on the way, and what was asked for. Any other reason of the Ready condition is a warning. */
 const ORDINARY: ReadonlySet<string> = new Set<ReadyReason>([
   'Pending',
   'WaitingForCapacity',
+  'PlaceComing',
   'Scheduling',
   'PullingImage',
   'Starting',
@@ -59,6 +61,9 @@ function entry(fields: Pick<HistoryEntry, 'at' | 'reason' | 'message' | 'start'>
   return { ...fields, message, type: isWarning ? 'Warning' : 'Normal', count: 1 };
 }
 
+/** The start that the acceptance is told of: it belongs to the instance, and happens once. */
+const BEFORE_ALL = 0;
+
 /** What the status says has happened, each with its own time. */
 function datedEntries({ metadata, status = {} }: Reported): HistoryEntry[] {
   const { incarnation: start = 0, stages = {}, claim, ending } = status;
@@ -69,7 +74,7 @@ function datedEntries({ metadata, status = {} }: Reported): HistoryEntry[] {
     const { reason, message } = STAGE_WORDS[stage];
     const isClaim = stage === 'claimed' && claim !== undefined;
     const place = isClaim ? ` It is on the node ${claim.node}: ${claim.gpuCount} ${claim.product}.` : '';
-    found.push(entry({ at, reason, message: message + place, start }));
+    found.push(entry({ at, reason, message: message + place, start: stage === 'accepted' ? BEFORE_ALL : start }));
   }
   for (const [at, gpus] of Map.groupBy(status.unhealthyGPUs ?? [], ({ since }) => since)) {
     const message = `${gpusAre(gpus)} unhealthy, as the device plugin of the node reports.`;
@@ -139,9 +144,14 @@ export function fold(
   const { entries: old, dropped, ...rest } = history ?? { instance: name, instanceUid: uid, entries: [], dropped: 0 };
   // What gave way before must not come back.
   const floor = dropped > 0 ? (old[0]?.at ?? '') : '';
-  const isNew = (one: HistoryEntry): boolean =>
-    one.at >= floor &&
-    !old.some(({ at: when, reason, start }) => when === one.at && reason === one.reason && start === one.start);
+  const isNew = (one: HistoryEntry): boolean => {
+    // The oldest of all. Earlier versions told it of each start.
+    if (one.reason === ACCEPTED) return dropped === 0 && !old.some(({ reason }) => reason === ACCEPTED);
+    return (
+      one.at >= floor &&
+      !old.some(({ at: when, reason, start }) => when === one.at && reason === one.reason && start === one.start)
+    );
+  };
   const dated = datedEntries(instance).filter(isNew);
   let entries = [...old, ...dated].toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at));
   const state = gone ? undefined : stateEntry(instance, at);

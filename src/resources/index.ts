@@ -3,6 +3,7 @@ import { gpuInstanceResource } from './instances/gpu-instance.ts';
 import { gpuPoolResource } from './gpu-pool.ts';
 import { instanceTemplateResource } from './instance-template.ts';
 import { instanceHistoryResource } from './instance-history.ts';
+import { instanceLogResource } from './instance-log.ts';
 import { registryCredentialResource } from './registry-credential.ts';
 import type { CustomResource } from './schema.ts';
 import { sshKeyResource } from './ssh-key.ts';
@@ -24,6 +25,7 @@ export const CUSTOM_RESOURCES: readonly CustomResource[] = [
   tenantLimitResource,
   registryCredentialResource,
   instanceHistoryResource,
+  instanceLogResource,
   tokenRecordResource,
   webhookResource,
 ];

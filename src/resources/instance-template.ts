@@ -2,8 +2,16 @@ import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
 import { contentHash } from '../lib/content-hash.ts';
 import { numericId } from './ids.ts';
-import { IMAGE_PATTERN, MAX_IMAGE_LENGTH } from './image.ts';
+import {
+  hasPlainPath,
+  IMAGE_HINT,
+  IMAGE_PATTERN,
+  MAX_IMAGE_LENGTH,
+  PLAIN_PATH_HINT,
+  PLAIN_PATH_RULE,
+} from './image.ts';
 import { choosesDevices, DEVICE_ENV, DEVICE_ENV_REFUSAL, HARMLESS_ENV } from './pod/device-env.ts';
+import { programText } from './pod/literal.ts';
 import {
   AGE_COLUMN,
   berthType,
@@ -18,8 +26,8 @@ export const RUNTYPES = ['ssh', 'jupyter', 'args'] as const;
 export type Runtype = (typeof RUNTYPES)[number];
 
 function imageOf(text: z.ZodString): z.ZodString {
-  const hint = 'write an image such as ubuntu:24.04 or registry.example/team/app:1.2, in lower case';
-  return patterned(text.max(MAX_IMAGE_LENGTH), IMAGE_PATTERN, hint);
+  const image = patterned(text.max(MAX_IMAGE_LENGTH, { abort: true }), IMAGE_PATTERN, IMAGE_HINT);
+  return withRules(image.refine(hasPlainPath, PLAIN_PATH_HINT), { rule: PLAIN_PATH_RULE, message: PLAIN_PATH_HINT });
 }
 
 export const imageSchema = imageOf(z.string()).describe(
@@ -36,9 +44,9 @@ export const runtypeSchema = z
 
 const envNameSchema = withRules(
   patterned(
-    z.string().min(1).max(256),
-    /^[-._a-zA-Z][-._a-zA-Z0-9]*$/,
-    'write letters, digits, - _ and . only, and no digit first',
+    z.string().min(1).max(256, { abort: true }),
+    /^([-_a-zA-Z]|\.[-_a-zA-Z0-9])[-._a-zA-Z0-9]*$/,
+    'write letters, digits, - _ and . only, and neither a digit nor two dots first',
   ).refine((name) => !choosesDevices(name), { error: ({ input }) => `${String(input)}: ${DEVICE_ENV_REFUSAL}` }),
   {
     rule: `!self.matches(${JSON.stringify(DEVICE_ENV.source)}) || self in ${JSON.stringify(HARMLESS_ENV)}`,
@@ -56,7 +64,9 @@ export const envSchema = listMap(
       z
         .object({
           name: envNameSchema.describe('Name of the variable. Variables that choose GPUs or drivers are refused.'),
-          value: z.string().max(32768).default('').describe('Value of the variable.'),
+          value: programText(z.string().max(32768))
+            .optional()
+            .describe('Value of the variable, as the program gets it. Absent: empty.'),
         })
         .describe('One environment variable.'),
     )
@@ -65,17 +75,19 @@ export const envSchema = listMap(
   'name',
 );
 
-export const portsSchema = listMap(
+const isUdp = (port: string): string => `(has(${port}.protocol) && ${port}.protocol == 'UDP')`;
+
+export const portsSchema = withRules(
   z
     .array(
       z
         .object({
           containerPort: z.int().min(1).max(65535).describe('Port that the program listens on.'),
-          protocol: z.enum(['TCP', 'UDP']).default('TCP').describe('TCP or UDP.'),
+          protocol: z.enum(['TCP', 'UDP']).optional().describe('TCP or UDP. Absent: TCP.'),
           name: patterned(
-            z.string().max(15),
-            /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/,
-            'write lower-case letters, digits and - only, for example http',
+            z.string().max(15, { abort: true }),
+            /^([0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*$/,
+            'write lower-case letters, digits and single - only, with one letter at least, for example http',
           )
             .optional()
             .describe('Name of the port.'),
@@ -83,23 +95,34 @@ export const portsSchema = listMap(
         .describe('One port.'),
     )
     .max(64)
+    .meta({ 'x-kubernetes-list-type': 'atomic' })
     .describe('Ports that the programs of the instance listen on.'),
-  'containerPort',
-  'protocol',
+  {
+    rule: `self.all(a, self.exists_one(b, b.containerPort == a.containerPort && ${isUdp('b')} == ${isUdp('a')}))`,
+    message: 'write each port of a protocol once',
+  },
+  {
+    rule: 'self.all(a, !has(a.name) || self.exists_one(b, has(b.name) && b.name == a.name))',
+    message: 'write each name of a port once',
+  },
 );
 
-export const commandSchema = z.array(z.string().max(4096).describe('One word of the command line.')).max(64);
-export const onStartSchema = z
-  .string()
-  .max(65536)
-  .describe('Shell script that runs in the background after each start (runtypes ssh and jupyter).');
+/** Most words of a command, or of its arguments. */
+export const MOST_WORDS = 64;
+
+export const commandSchema = z
+  .array(programText(z.string().max(4096)).describe('One word of the command line, as the program gets it.'))
+  .max(MOST_WORDS);
+export const onStartSchema = programText(z.string().max(65536)).describe(
+  'Shell script that runs in the background after each start (runtypes ssh and jupyter).',
+);
 const pullSecretsSchema = listMap(
   z
     .array(
       z
         .object({
           name: patterned(
-            z.string().min(1).max(253),
+            z.string().min(1).max(253, { abort: true }),
             /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
             'write the name of a Secret, for example my-registry',
           ).describe('Name of the Secret.'),
@@ -154,7 +177,7 @@ const frozenContentSchema = z.object({
       z
         .object({
           name: z.string().describe('Name of the variable.'),
-          value: z.string().default('').describe('Value of the variable.'),
+          value: z.string().optional().describe('Value of the variable. Absent: empty.'),
         })
         .describe('One environment variable.'),
     )
@@ -165,7 +188,7 @@ const frozenContentSchema = z.object({
       z
         .object({
           containerPort: z.int().describe('Port that the program listens on.'),
-          protocol: z.enum(['TCP', 'UDP']).default('TCP').describe('TCP or UDP.'),
+          protocol: z.enum(['TCP', 'UDP']).optional().describe('TCP or UDP. Absent: TCP.'),
           name: z.string().optional().describe('Name of the port.'),
         })
         .describe('One port.'),
@@ -225,10 +248,23 @@ export const instanceTemplateResource: CustomResource = {
   status: instanceTemplateStatusSchema,
 };
 
+/**
+ * What is absent in the items of lists, written out. The schema has no defaults there: `kubectl apply` replaces lists whole,
+ * and would find a difference each time.
+ */
+export function withItemsFilled<T extends Pick<TemplateContent, 'env' | 'ports'>>(content: T): T {
+  const { env, ports } = content;
+  return {
+    ...content,
+    ...(env && { env: env.map((one) => ({ ...one, value: one.value ?? '' })) }),
+    ...(ports && { ports: ports.map((one) => ({ ...one, protocol: one.protocol ?? 'TCP' })) }),
+  };
+}
+
 /** `template_hash_id`: 32 hex digits of the SHA-256 of the content without the name. */
 export function templateHash(spec: InstanceTemplateSpec): string {
   const { displayName: _, ...content } = spec;
-  return contentHash(content);
+  return contentHash(withItemsFilled(content));
 }
 
 /** What an instance that starts from the template keeps of it; undefined when that is more than MAX_FROZEN_BYTES. */

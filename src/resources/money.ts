@@ -1,3 +1,5 @@
+import { trimEnd } from '../lib/trim-end.ts';
+
 const DECIMALS = 6;
 const UNIT = 10n ** BigInt(DECIMALS);
 const HOUR_MS = 3_600_000n;
@@ -17,7 +19,7 @@ export function parseBalance(text: string): bigint {
 /** Millionths as text with two decimals, as prices are written, or as many more as the amount needs. */
 export function formatMoney(millionths: bigint): string {
   if (millionths < 0n) return `-${formatMoney(-millionths)}`;
-  const fraction = (millionths % UNIT).toString().padStart(DECIMALS, '0').replace(/0+$/, '').padEnd(2, '0');
+  const fraction = trimEnd((millionths % UNIT).toString().padStart(DECIMALS, '0'), '0').padEnd(2, '0');
   return `${millionths / UNIT}.${fraction}`;
 }
 
@@ -49,8 +51,12 @@ export function shareOfMoney(price: string, share: string): string {
 
 /** What `ms` milliseconds cost at a price per hour, rounded half up to the sixth decimal. */
 export function costOf(pricePerHour: string, ms: number): string {
-  const scaled = parseMoney(pricePerHour) * BigInt(Math.max(0, Math.round(ms)));
-  return formatMoney((scaled + HOUR_MS / 2n) / HOUR_MS);
+  return formatMoney(costAt(parseMoney(pricePerHour), ms));
+}
+
+/** The same in millionths, of a price in millionths. */
+export function costAt(pricePerHour: bigint, ms: number): bigint {
+  return (pricePerHour * BigInt(Math.max(0, Math.round(ms))) + HOUR_MS / 2n) / HOUR_MS;
 }
 
 /** Negative, zero or positive, for sorting by price. */

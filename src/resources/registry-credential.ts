@@ -4,8 +4,8 @@ import { AGE_COLUMN, berthType, patterned, withRules, type CustomResource } from
 
 /** Also the name of the Secret: what spec.imagePullSecrets of an instance names. */
 export const REGISTRY_NAME = /^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/;
-/** A registry as the begin of an image's name has it: a host without a port, because no image of an instance has one. */
-export const REGISTRY_SERVER = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
+/** A registry as the name of an image begins with it. */
+export const REGISTRY_SERVER = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$/;
 
 /** On the Secrets that Berth makes for tenants. */
 export const REGISTRY_LABEL = 'berth.dev/registry';
@@ -15,7 +15,7 @@ export const registryCredentialSpecSchema = withRules(
     server: patterned(
       z.string().min(1).max(253),
       REGISTRY_SERVER,
-      'write the host of the registry, without a port, for example ghcr.io',
+      'write the registry as images name it, for example ghcr.io or registry.example:5000',
     ).describe('The registry, as images name it, for example ghcr.io. Docker Hub is docker.io.'),
     username: z.string().min(1).max(255).describe('User of the registry.'),
   }),

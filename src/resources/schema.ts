@@ -34,6 +34,12 @@ export function patterned(schema: z.ZodString, pattern: RegExp, hint: string): z
   });
 }
 
+/** An amount of money, as `parseMoney` reads it. */
+export function amountSchema(description: string, characters = 32): z.ZodString {
+  const hint = 'write a decimal amount without a sign and with at most six decimals, for example "12.50"';
+  return patterned(z.string().max(characters), /^[0-9]+(\.[0-9]{1,6})?$/, hint).describe(description);
+}
+
 /** The name of a RuntimeClass. With any other text the API server would refuse every pod of the instance. */
 export function runtimeClassNameSchema(description: string): z.ZodString {
   const pattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;

@@ -1,9 +1,12 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
 import { numericId } from './ids.ts';
+import { parseSshPublicKey, type SshPublicKey, SshPublicKeyError } from './ssh-public-key.ts';
 import { AGE_COLUMN, berthType, conditionsSchema, withRules, type CustomResource } from './schema.ts';
 
 export const MAX_NAME_LENGTH = 128;
+/** A type and the key in base64, after options and before a comment. */
+const KEY_SHAPE = String.raw`(^|[ \t])[a-z0-9@.-]+[ \t]+[A-Za-z0-9+/]+={0,2}([ \t]|$)`;
 
 export const sshKeySpecSchema = withRules(
   z.object({
@@ -29,6 +32,11 @@ export const sshKeySpecSchema = withRules(
   {
     rule: "!self.publicKey.contains('PRIVATE KEY')",
     message: 'this is a private key, which nobody else may see: paste the .pub file instead',
+    fieldPath: '.publicKey',
+  },
+  {
+    rule: `self.publicKey.matches(${JSON.stringify(KEY_SHAPE)})`,
+    message: 'publicKey must be one line of authorized_keys: type, base64 key, optional comment',
     fieldPath: '.publicKey',
   },
 );
@@ -67,6 +75,24 @@ export const sshKeyResource: CustomResource = {
   spec: sshKeySpecSchema,
   status: sshKeyStatusSchema,
 };
+
+const parsed = new WeakMap<SshKey, SshPublicKey | SshPublicKeyError>();
+
+/** The parsed key, or why it is none. Each version of an object is parsed once. */
+export function publicKeyOf(key: SshKey): SshPublicKey | SshPublicKeyError {
+  const known = parsed.get(key) ?? tryParse(key.spec.publicKey);
+  parsed.set(key, known);
+  return known;
+}
+
+function tryParse(line: string): SshPublicKey | SshPublicKeyError {
+  try {
+    return parseSshPublicKey(line);
+  } catch (error) {
+    if (error instanceof SshPublicKeyError) return error;
+    throw error;
+  }
+}
 
 /** The number that the API knows a key by. */
 export function sshKeyId(key: SshKey): number {

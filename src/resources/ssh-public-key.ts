@@ -138,8 +138,9 @@ function readerOf(type: string): Read {
 
 function decode(text: string): Buffer {
   const blob = Buffer.from(text, 'base64');
+  const padded = text.padEnd(Math.ceil(text.length / 4) * 4, '=');
   // Node skips characters that are not base64; encoded again, the text shows what was skipped.
-  if (text === '' || blob.toString('base64').replace(/=+$/, '') !== text.replace(/=+$/, '')) {
+  if (text === '' || blob.toString('base64') !== padded) {
     throw new SshPublicKeyError('The second word of the line is not base64. Paste the whole line of the .pub file.');
   }
   return blob;
@@ -147,7 +148,7 @@ function decode(text: string): Buffer {
 
 /** SHA256 fingerprint of a wire form, as ssh-keygen -lf prints it. */
 export function fingerprintOf(blob: Buffer): string {
-  return `SHA256:${hash('sha256', blob, 'base64').replace(/=+$/, '')}`;
+  return `SHA256:${hash('sha256', blob, 'base64').replace('=', '')}`;
 }
 
 // sshd(8), the format of AUTHORIZED_KEYS: options are separated by commas, and a value stands in double quotes.

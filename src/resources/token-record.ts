@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
 import { MOST_CREATED_BY } from './instances/claim.ts';
-import { AGE_COLUMN, berthType, patterned, withRules, type CustomResource } from './schema.ts';
+import { AGE_COLUMN, amountSchema, berthType, patterned, withRules, type CustomResource } from './schema.ts';
 
 /** Entries of one record. */
 export const MOST_ENTRIES = 64;
@@ -9,22 +9,29 @@ export const MOST_ENTRIES = 64;
 export const MOST_MODEL = 257;
 
 const countSchema = z.int().min(0);
-const priceSchema = z.string().max(14);
-const costSchema = z.string().max(32);
+const PRICE_CHARACTERS = 14;
 
 const entrySchema = z
   .object({
     by: z.string().max(MOST_CREATED_BY).describe('Who called: key/NAME or person/NAME.'),
     model: z.string().max(MOST_MODEL).describe('Name of the model, as the calls had it.'),
-    inputPrice: priceSchema.describe('Price of a million input tokens that the engine had not in its cache.'),
-    cachedInputPrice: priceSchema.describe('Price of a million input tokens that the engine had in its cache.'),
-    outputPrice: priceSchema.describe('Price of a million output tokens.'),
+    inputPrice: amountSchema('Price of a million input tokens that the engine had not in its cache.', PRICE_CHARACTERS),
+    cachedInputPrice: amountSchema(
+      'Price of a million input tokens that the engine had in its cache.',
+      PRICE_CHARACTERS,
+    ),
+    outputPrice: amountSchema('Price of a million output tokens.', PRICE_CHARACTERS),
     calls: countSchema.describe('Calls that were answered.'),
     unreported: countSchema.describe('Those of them for which the engine reported no tokens. They cost nothing.'),
+    estimated: countSchema
+      .optional()
+      .describe(
+        'Those of them that were over before the engine had reported all of their tokens, because the client left or lost access: what was passed on is estimated. Absent: none.',
+      ),
     inputTokens: countSchema.describe('Input tokens that engines reported, cached ones included.'),
     cachedInputTokens: countSchema.describe('Those of them that engines had in their caches.'),
     outputTokens: countSchema.describe('Output tokens that engines reported.'),
-    cost: costSchema.describe('What the tokens cost at these prices, rounded half up to the sixth decimal.'),
+    cost: amountSchema('What the tokens cost at these prices, rounded half up to the sixth decimal.'),
   })
   .describe('Calls of one key or person to one model at one price.');
 
@@ -33,6 +40,7 @@ const GROWING = ['calls', 'unreported', 'inputTokens', 'cachedInputTokens', 'out
 const conditions = [
   ...SAME.map((name) => `now.${name} == before.${name}`),
   ...GROWING.map((name) => `now.${name} >= before.${name}`),
+  '(!has(before.estimated) || (has(now.estimated) && now.estimated >= before.estimated))',
 ];
 
 export const tokenRecordSpecSchema = withRules(
@@ -42,7 +50,7 @@ export const tokenRecordSpecSchema = withRules(
     ),
     replica: z.string().max(253).describe('The replica of the gateway that served them.'),
     calls: countSchema.describe('Calls of all entries.'),
-    cost: costSchema.describe('Cost of all entries.'),
+    cost: amountSchema('Cost of all entries.'),
     currency: z.string().max(3).describe('ISO 4217 code of every price and cost here.'),
     entries: z
       .array(entrySchema)

@@ -1,7 +1,15 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
-import { intervalsSchema } from './instances/interval.ts';
-import { AGE_COLUMN, berthType, timeSchema, withRules, type CustomResource } from './schema.ts';
+import { gpuSecondsSchema, intervalsSchema } from './instances/interval.ts';
+import {
+  AGE_COLUMN,
+  amountSchema,
+  berthType,
+  patterned,
+  timeSchema,
+  withRules,
+  type CustomResource,
+} from './schema.ts';
 
 /** Label of a usage record: the month in which its last start ended, in UTC, such as 2026-11. Older records have none. */
 export const ENDED_LABEL = 'berth.dev/ended';
@@ -12,10 +20,12 @@ export const usageRecordSpecSchema = withRules(
     instanceUid: z.string().max(64).describe('metadata.uid of the instance.'),
     product: z.string().max(128).describe('GPU product of the last of these starts.'),
     gpuCount: z.int().min(0).describe('GPUs of the last of these starts.'),
-    gpuSeconds: z.number().min(0).describe('GPU seconds of these starts. A slice counts as its part of a GPU.'),
-    cost: z.string().max(32).describe('Cost of the GPU seconds, as a decimal amount.'),
-    currency: z.string().max(3).describe('ISO 4217 code of cost.'),
-    startedAt: timeSchema.optional().describe('When the first of these starts was ready.'),
+    gpuSeconds: gpuSecondsSchema.describe('GPU seconds of these starts. A slice counts as its part of a GPU.'),
+    cost: amountSchema('Cost of the GPU seconds, as a decimal amount. adjustment.type says which way it counts.'),
+    currency: patterned(z.string().max(3), /^([A-Z]{3})?$/, 'write an ISO 4217 code, for example USD').describe(
+      'ISO 4217 code of cost. Empty: the instance had no start.',
+    ),
+    startedAt: timeSchema.optional().describe('When the container of the first of these starts ran.'),
     endedAt: timeSchema.describe('When the pod of the last of these starts was gone.'),
     intervals: intervalsSchema
       .optional()
@@ -31,6 +41,11 @@ export const usageRecordSpecSchema = withRules(
       ),
   }),
   { rule: 'self == oldSelf', message: 'a usage record cannot change: leave it as it is' },
+  {
+    rule: "!has(self.adjustment) || self.currency != ''",
+    message: 'name the currency that is corrected, for example USD',
+    fieldPath: '.currency',
+  },
 );
 
 export type UsageRecordSpec = z.infer<typeof usageRecordSpecSchema>;

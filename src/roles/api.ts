@@ -1,10 +1,13 @@
 import { hostname } from 'node:os';
 import { budgetReader, keyBudgetReader } from '../budgets/counted.ts';
+import type { AccessWatch } from '../access/access-watch.ts';
+import type { Authenticator } from '../access/authenticator.ts';
 import { type CeilingsOf, ceilingsReader } from '../access/ceilings.ts';
 import { foreignKeyReader, SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
+import { isTenant, onTenants } from '../caches/tenants.ts';
 import { createModelGateway, type ModelGatewayDeps } from '../gateway/gateway.ts';
+import type { Tenants } from '../access/tenants.ts';
 import type { ValkeyStore } from '../gateway/state/valkey-store.ts';
-import { Authenticator } from '../http/interface/auth/authenticator.ts';
 import { People } from '../http/interface/auth/people.ts';
 import { API_CACHES, type ApiDeps } from '../http/server/context.ts';
 import { CallLimits } from '../http/interface/request-limit.ts';
@@ -14,9 +17,11 @@ import { Inventory } from '../inventory/inventory.ts';
 import { SECRETS } from '../kube/types.ts';
 import { InstancePorts } from '../ports/instance-ports.ts';
 import { createPortMetrics } from '../ports/metrics.ts';
+import { PORT_USE } from '../ports/open-streams.ts';
 import { monitorReader } from '../ports/read-monitor.ts';
 import { type Counters, localCounters } from '../runtime/counter.ts';
 import { DashboardProxy, NO_DASHBOARD } from '../web/pass-on.ts';
+import { accessOf } from './access.ts';
 import type { Role, RoleContext } from './role.ts';
 
 /** Milliseconds: longer than most clients pause between calls. Before it begins the endpoints have changed. */
@@ -25,6 +30,8 @@ const LAST_ANSWERS_MS = 1_000;
 /** The parts that several others of the role need. */
 interface Shared {
   authenticator: Authenticator;
+  access: AccessWatch;
+  tenants: Tenants;
   counters: Counters;
   ceilings: CeilingsOf;
   calls: CallLimits;
@@ -44,13 +51,14 @@ async function createResponseStore({ config, log }: RoleContext['process']): Pro
   return new stores.ValkeyStore(config.valkeyUrl, log);
 }
 
-async function createShared({ process, caches, shutdown }: RoleContext): Promise<Shared> {
-  const { client, clock, config } = process;
+async function createShared(context: RoleContext): Promise<Shared> {
+  const { process, caches, shutdown } = context;
+  const { client, config } = process;
   const counters = await createCounters(process);
   shutdown.defer('counters', () => counters.close());
   const ceilings = ceilingsReader(caches.get('tenantLimits'));
   return {
-    authenticator: new Authenticator({ apiKeys: caches.get('apiKeys'), clock }),
+    ...accessOf(context),
     counters,
     ceilings,
     calls: new CallLimits(counters.counter('requests'), ceilings),
@@ -74,14 +82,19 @@ function scaleFromZero({ process, caches, shutdown }: RoleContext): ModelGateway
   return { client, leases: caches.get('modelLeases'), namespaces, identity: hostname(), stopping };
 }
 
-async function createModels(context: RoleContext, { counters, ceilings }: Shared) {
+async function createModels(context: RoleContext, { access, authenticator, counters, ceilings, sessionKey }: Shared) {
   const { process, caches, shutdown } = context;
   const { config, client, log, registry, clock } = process;
   const { namespace } = config;
+  const tenancy = caches.pick(['namespaces', 'instances', 'apiKeys']);
   const store = await createResponseStore(process);
   shutdown.defer('responses', () => store?.close());
   return createModelGateway({
     ...caches.pick(['services', 'slices', 'pods', 'namespaces']),
+    tenants: {
+      has: (name) => isTenant(tenancy, name),
+      onChange: (listener) => onTenants(tenancy, listener),
+    },
     client,
     replica: hostname(),
     namespace,
@@ -89,30 +102,38 @@ async function createModels(context: RoleContext, { counters, ceilings }: Shared
       names: config.engineSecrets,
       read: (name, signal) => client.get(SECRETS, { namespace, name }, { signal }),
     },
+    caller: (principal) => authenticator.current(principal),
+    access,
+    saltKey: sessionKey,
     ceilings,
     budgets: budgetReader(caches.get('tenantLimits'), clock),
     keyBudgets: keyBudgetReader(caches.get('apiKeys'), clock),
     counter: (prefix) => counters.counter(prefix),
     store,
     scaleFromZero: scaleFromZero(context),
+    metricsNameTenants: config.metricsNameTenants,
     registry,
     log,
     clock,
   });
 }
 
-function createPorts(context: RoleContext, { authenticator, calls, counters, sessionKey }: Shared): InstancePorts {
-  const { process, caches, shutdown } = context;
+function createPorts(
+  context: RoleContext,
+  { access, authenticator, calls, counters, sessionKey }: Shared,
+): InstancePorts {
+  const { process, caches } = context;
   const apiKeys = caches.get('apiKeys');
   const tickets = counters.counter('tickets');
-  const ports = new InstancePorts({
+  return new InstancePorts({
     ...process,
     ...caches.pick(['instances', 'pods']),
     endpoint: process.connection,
     base: process.config.proxyUrl,
     sessionKey,
     countUse: async (id) => (await tickets.add(id, 1)).total,
-    isAuthorized: (user) => authenticator.isValid(user, 'compute:write'),
+    access,
+    isAuthorized: (user) => authenticator.refusal(user, PORT_USE) === undefined,
     countCall: async ({ keyId, namespace }) => {
       const limits = apiKeys.by('uid', keyId)[0]?.spec.limits;
       return (await calls.count({ keyId, namespace, ...(limits && { limits }) })).refused?.message;
@@ -120,11 +141,6 @@ function createPorts(context: RoleContext, { authenticator, calls, counters, ses
     activity: context.activity(),
     countConnection: createPortMetrics(process.registry),
   });
-  shutdown.defer(
-    'ports',
-    apiKeys.onChange(() => ports.recheck()),
-  );
-  return ports;
 }
 
 /** Where webhooks are off, the role needs no right to them. */
@@ -143,7 +159,7 @@ function passOn({ process, shutdown }: RoleContext): Beside {
   const { clock, config } = process;
   const terminals = config.terminalUrl && new TerminalGateway(config.terminalUrl);
   if (config.dashboardUrl === undefined) return { dashboard: NO_DASHBOARD, terminals };
-  const proxy = new DashboardProxy(config.dashboardUrl);
+  const proxy = new DashboardProxy(config.dashboardUrl, clock);
   shutdown.defer('dashboard connections', () => proxy.close());
   const people = new People({ readKey: () => proxy.signingKey(), clock });
   return { dashboard: proxy.handle, people, terminals };
@@ -178,6 +194,7 @@ export async function startApiRole(context: RoleContext, beside: Beside): Promis
     defaultImage: config.defaultImage,
     trustProxy: config.trustProxy,
     address: config.http,
+    ingress: config.ingress,
   });
   models.start();
   shutdown.defer('models', () => models.stop());

@@ -3,6 +3,7 @@ import { CONTROLLER_CACHES } from '../controllers/stores.ts';
 import { startControllers } from '../controllers/start.ts';
 import { loadKubeConfig } from '../kube/config/config.ts';
 import { createKubeClient } from '../kube/client/rest-client.ts';
+import { ClockCheck } from '../runtime/clock-check.ts';
 import { checkJupyter, checkLogin, checkMonitor } from '../ssh/session/check-login.ts';
 import { knownHostsLine, loadHostKeys } from '../ssh/login/host-key.ts';
 import type { Role } from './role.ts';
@@ -13,18 +14,23 @@ export const controllerRole: Role = async (context) => {
   // Its own connections: a burst of calls must never delay the renewal of the lease.
   const leaseConnection = await loadKubeConfig({ kubeconfig: config.kubeconfig });
   shutdown.defer('lease connections', () => leaseConnection.close());
+  const clockCheck = new ClockCheck(clock);
   const hostKeys = await loadHostKeys(client, config.namespace);
   const { scaleNamespaces } = config;
   const { publicHost: host, publicPort: port } = config.ssh;
   const controllers = await startControllers({
     client,
-    leaseClient: createKubeClient(leaseConnection, { clock }),
+    leaseClient: createKubeClient(leaseConnection, { clock, onDate: (answer) => clockCheck.saw(answer) }),
+    clockCheck,
     stores: caches.pick(CONTROLLER_CACHES),
+    networkPolicies: config.requiresNetworkPolicy ? caches.get('networkPolicies') : undefined,
     registry,
     log,
     clock,
     tracer: await context.tracer(),
+    metricsNameTenants: config.metricsNameTenants,
     defaultPool: config.defaultPool,
+    hearsSessions: true,
     config: {
       namespace: config.namespace,
       defaultImage: config.defaultImage,

@@ -27,7 +27,7 @@ export async function startMetricsServer(
     const known = path === '/livez' || path === '/readyz';
     response.writeHead(ok ? 200 : known ? 503 : 404, { 'content-type': 'text/plain' }).end(ok ? 'ok\n' : 'not ready\n');
   });
-  new Connections(BOUNDS).guard(server);
+  new Connections(BOUNDS).guard(server, false);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(address, () => resolve());

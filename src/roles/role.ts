@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Activity } from '../access/activity.ts';
 import type { Caches } from '../caches/caches.ts';
@@ -72,7 +73,15 @@ export class RoleContext {
   }
 
   #startActivity(): Activity {
-    const activity = new Activity({ ...this.process, instances: this.caches.get('instances') });
+    const { config, role } = this.process;
+    const activity = new Activity({
+      ...this.process,
+      instances: this.caches.get('instances'),
+      namespace: config.namespace,
+      // One process with all roles serves SSH too.
+      role: role === 'api' ? 'api' : 'ssh',
+      id: randomUUID(),
+    });
     const ended = new AbortController();
     const running = activity.run(ended.signal);
     this.shutdown.defer('activity', () => {

@@ -5,6 +5,7 @@ import { SshServer } from '../ssh/server.ts';
 import { createSshMetrics } from '../ssh/ssh-metrics.ts';
 import { People } from '../http/interface/auth/people.ts';
 import { DashboardProxy } from '../web/pass-on.ts';
+import { tenantsOf } from './access.ts';
 import type { Role, RoleContext } from './role.ts';
 import { startTerminals } from './terminals.ts';
 
@@ -15,7 +16,7 @@ const DRAIN_MS = 20_000;
 function peopleOf({ process, shutdown }: RoleContext): People | undefined {
   const { clock, config } = process;
   if (config.dashboardUrl === undefined) return undefined;
-  const dashboard = new DashboardProxy(config.dashboardUrl);
+  const dashboard = new DashboardProxy(config.dashboardUrl, clock);
   shutdown.defer('dashboard connections', () => dashboard.close());
   return new People({ readKey: () => dashboard.signingKey(), clock });
 }
@@ -25,7 +26,8 @@ export const sshRole: Role = async (context) => {
   const { client, config, connection, log, clock, registry } = process;
   const { countLogin, watchConnections } = createSshMetrics(registry);
   const hostKeys = await loadHostKeys(client, config.namespace);
-  const directory = new StoreDirectory({ ...caches.pick(['instances', 'pods']), keys: caches.get('sshKeys') });
+  const stores = { ...caches.pick(['instances', 'pods']), keys: caches.get('sshKeys') };
+  const directory = new StoreDirectory({ ...stores, tenants: tenantsOf(context) });
   const server = new SshServer({
     endpoint: connection,
     directory,

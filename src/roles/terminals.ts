@@ -1,14 +1,16 @@
 import { ceilingsReader } from '../access/ceilings.ts';
 import { isPersonToken } from '../access/person-token.ts';
 import type { Address } from '../config/config.ts';
-import { Authenticator } from '../http/interface/auth/authenticator.ts';
 import type { People } from '../http/interface/auth/people.ts';
 import { StoreDirectory } from '../ssh/directory.ts';
 import { TerminalServer } from '../ssh/terminal/server.ts';
+import { accessOf } from './access.ts';
 import type { RoleContext } from './role.ts';
 
 /** Milliseconds. Terminals get most of the grace period to end by themselves, as SSH sessions do. */
 const DRAIN_MS = 20_000;
+/** What a terminal needs. */
+const USE = { scope: 'compute:write' } as const;
 
 /**
  * Serves terminals at the address until the process stops. Resolves with where that is.
@@ -17,16 +19,15 @@ const DRAIN_MS = 20_000;
 export async function startTerminals(context: RoleContext, listen: Address, people: People | undefined): Promise<URL> {
   const { process, caches, shutdown } = context;
   const { connection, log, clock } = process;
-  const apiKeys = caches.get('apiKeys');
-  const authenticator = new Authenticator({ apiKeys, clock });
+  const { access, authenticator, tenants } = accessOf(context);
   const server = new TerminalServer({
     endpoint: connection,
-    directory: new StoreDirectory({ ...caches.pick(['instances', 'pods']), keys: caches.get('sshKeys') }),
+    directory: new StoreDirectory({ ...caches.pick(['instances', 'pods']), keys: caches.get('sshKeys'), tenants }),
     callers: {
       find: async (token) => (isPersonToken(token) ? await people?.find(token) : authenticator.authenticate(token)),
-      isValid: (caller) => authenticator.isValid(caller, 'compute:write'),
+      refusal: (caller) => authenticator.refusal(caller, USE),
+      open: (caller) => access.open(caller, USE),
     },
-    onKeyChange: (listener) => apiKeys.onChange(listener),
     ceilingsOf: ceilingsReader(caches.get('tenantLimits')),
     audit: context.audit(),
     activity: context.activity(),

@@ -4,6 +4,7 @@ import type { KubeClient } from '../kube/client/client.ts';
 import { NotFoundError } from '../kube/errors.ts';
 import { type Lease, LEASES } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { ClockCheck } from './clock-check.ts';
 import type { RunSignals } from './controller.ts';
 import { type LeaseRecord, microTime, readRecord, sameRecord, withRecord } from './lease-record.ts';
 
@@ -20,6 +21,8 @@ export interface ElectionOptions {
   log: Logger;
   /** Whether nothing of this term can still reach the API server: otherwise the lease is left to its end. */
   mayRelease: () => boolean;
+  /** Whether this machine's clock is the API server's. Who has another one does not lead. */
+  clockCheck?: Pick<ClockCheck, 'isRight' | 'aheadMs'> | undefined;
   /** `leader_election_master_status`. */
   onStatus?: (leading: boolean) => void;
 }
@@ -59,10 +62,14 @@ export class Election {
 
   /**
    * True while no other process can hold the lease, judged by this machine's own time: also right after the process
-   * was suspended, before any timer ran. Ask before each write.
+   * was suspended or its clock was set, before any timer ran. Ask before each write.
    */
   mayWrite(): boolean {
-    return this.#timeLeft() > 0;
+    return this.#timeLeft() > 0 && this.#isClockRight();
+  }
+
+  #isClockRight(): boolean {
+    return this.#options.clockCheck?.isRight() ?? true;
   }
 
   /**
@@ -138,7 +145,7 @@ export class Election {
       if (ended.aborted) return true;
       if (this.#timeLeft() <= 0) return false;
       await this.#attempt(Math.min(ATTEMPT_MS, this.#timeLeft()), ended);
-      if (this.#record?.holder !== this.#options.identity) return false;
+      if (this.#record?.holder !== this.#options.identity || !this.#isClockRight()) return false;
     }
   }
 
@@ -181,6 +188,12 @@ export class Election {
       if (!(error instanceof NotFoundError)) throw error;
       this.#lease = { metadata: { namespace, name } };
       this.#record = undefined;
+    }
+    // The answer said what time it is.
+    if (!this.#isClockRight()) {
+      const seconds = Math.round((this.#options.clockCheck?.aheadMs ?? 0) / 1000);
+      this.#options.log.error({ lease: name, seconds }, 'The clock is not that of the API server; not leading');
+      return false;
     }
     await this.#write(this.#lease ?? { metadata: { namespace, name } }, this.#ownRecord(), signal);
     return true;

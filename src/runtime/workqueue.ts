@@ -1,3 +1,4 @@
+import { refOf } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { QueueMetrics } from './queue-metrics.ts';
 
@@ -24,17 +25,48 @@ class Fifo<T> {
     }
     return this.#outgoing.pop();
   }
+
+  get isEmpty(): boolean {
+    return this.#incoming.length === 0 && this.#outgoing.length === 0;
+  }
+}
+
+/** Keys in which namespaces take turns, each with its own in order: who changes a thousand objects holds up no other. */
+class FairLane {
+  readonly #lines = new Map<string, Fifo<string>>();
+  /** The owners of these lines. */
+  readonly #turns = new Fifo<string>();
+
+  push(key: string): void {
+    const { namespace: owner = '' } = refOf(key);
+    let line = this.#lines.get(owner);
+    if (line === undefined) {
+      this.#lines.set(owner, (line = new Fifo()));
+      this.#turns.push(owner);
+    }
+    line.push(key);
+  }
+
+  shift(): string | undefined {
+    const owner = this.#turns.shift();
+    const line = owner === undefined ? undefined : this.#lines.get(owner);
+    if (owner === undefined || line === undefined) return undefined;
+    const key = line.shift();
+    if (line.isEmpty) this.#lines.delete(owner);
+    else this.#turns.push(owner);
+    return key;
+  }
 }
 
 /**
  * Keys that wait for a worker. A key waits at most once, however often it is added. Two workers never have the same key
- * at a time; a key that is added while a worker has it waits again afterwards. First come, first served within a
- * priority. After client-go util/workqueue/queue.go and delaying_queue.go, with controller-runtime's low priority.
+ * at a time; a key that is added while a worker has it waits again afterwards. Within a priority namespaces take turns, and
+ * first come is first served in each. After client-go util/workqueue/queue.go and delaying_queue.go, with controller-runtime's low priority.
  */
 export class WorkQueue {
   readonly #clock: Clock;
   readonly #metrics: QueueMetrics | undefined;
-  readonly #lanes = { normal: new Fifo<string>(), low: new Fifo<string>() };
+  readonly #lanes = { normal: new FairLane(), low: new FairLane() };
   /** Keys that wait in a lane. An entry of a lane that disagrees with this map is stale and skipped. */
   readonly #waiting = new Map<string, Priority>();
   readonly #processing = new Set<string>();

@@ -1,5 +1,6 @@
 import type { CallOptions, KubeClient } from '../kube/client/client.ts';
 import { NotSentError } from '../kube/errors.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { ResourceType } from '../kube/types.ts';
 
 export class NotLeaderError extends NotSentError {
@@ -54,4 +55,26 @@ export function guardWrites(
         ? client.raw(method, path, body, options)
         : guarded(undefined, options, (checked) => client.raw(method, path, body, checked)),
   };
+}
+
+/** Milliseconds for which an API server works on a request, unless it is told otherwise (its --request-timeout). */
+const REQUEST_MS = 60_000;
+
+/** Writes that were cut off, and may still be carried out. */
+export class CutWrites {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  #lastAt = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  /** Takes note that a write was cut off now. */
+  note(): void {
+    this.#lastAt = this.#clock.monotonic();
+  }
+
+  get mayArrive(): boolean {
+    return this.#clock.monotonic() < this.#lastAt + REQUEST_MS;
+  }
 }

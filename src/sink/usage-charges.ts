@@ -1,6 +1,7 @@
 import { partsByMonth } from '../ledger/amount.ts';
 import { billsOfRecord } from '../ledger/bills.ts';
 import { type Billed, startOfDay } from '../ledger/report.ts';
+import { silentMs } from '../ledger/silence.ts';
 import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 import type { Interval } from '../resources/instances/interval.ts';
 import type { UsageRecord } from '../resources/usage-record.ts';
@@ -16,7 +17,7 @@ const MODEL = 'model/';
 /** When the charge ran. A sum that counts for a moment has that moment's day, as in a report. */
 function periodOf({ from, to }: Interval, month: Basis['month']): Basis['period'] {
   if (from === to) {
-    const day = startOfDay(Date.parse(to) - 1);
+    const day = startOfDay(Date.parse(to));
     return { from: day, to: day + DAY_MS };
   }
   return { from: Math.max(Date.parse(from), month.from), to: Math.min(Date.parse(to), month.to) };
@@ -56,6 +57,7 @@ function startCharges({ instance, uid, interval }: Billed, namespace: string): C
   return partsByMonth(interval).map(({ month, cost, gpuMs }) => {
     const id = `start/${namespace}/${instance}/${start}/${from}/${month.name}`;
     const period = periodOf(interval, month);
+    const billedMs = period.to - period.from - silentMs(interval.silences, period.from, period.to);
     return chargeOf(
       { id, namespace, month, period, currency, cost, createdBy, kind: 'Instance' },
       {
@@ -65,7 +67,7 @@ function startCharges({ instance, uid, interval }: Billed, namespace: string): C
         ChargeFrequency: 'Usage-Based',
         ConsumedQuantity: decimal(gpuMs, 3),
         ConsumedUnit: 'GPU-Seconds',
-        PricingQuantity: pricePerHour === undefined ? null : hours(period.to - period.from),
+        PricingQuantity: pricePerHour === undefined ? null : hours(billedMs),
         PricingUnit: pricePerHour === undefined ? null : 'Hours',
         ResourceId: orNull(uid),
         ResourceName: uid === '' ? null : instance,

@@ -52,6 +52,8 @@ export interface LiveConnection {
   id: string;
   client: Connection;
   socket: Socket;
+  /** The terminal modes of the request that is being handled. */
+  modes: () => Buffer;
   login: Login;
   key: AuthorizedKey;
   /** Aborts when the connection is gone. */
@@ -62,8 +64,25 @@ export interface LiveConnection {
   queue: SendQueue;
   /** The connection is being ended, with a line that says why. */
   isCut: boolean;
-  /** Lines that the next session shows on stderr, each once, however often its cause comes. */
-  notices: Set<string>;
+  notices: Notices;
+}
+
+/** Lines that the next session of a connection shows on stderr, each once, however often its cause comes. */
+export class Notices {
+  readonly #known = new Set<string>();
+  #waiting: string[] = [];
+
+  add(line: string): void {
+    if (this.#known.has(line)) return;
+    this.#known.add(line);
+    this.#waiting.push(line);
+  }
+
+  take(): string[] {
+    const taken = this.#waiting;
+    this.#waiting = [];
+    return taken;
+  }
 }
 
 // Twice that is under the second within which a deleted key must be of no use.
@@ -91,11 +110,14 @@ export function cutConnection(connection: LiveConnection, message: string): void
   setTimeout(() => connection.socket.destroy(), 2 * LAST_WORDS_MS).unref();
 }
 
-/** Ends the connection when its key or instance no longer allows it. */
+/** Ends the connection when its key, instance or tenant no longer allows it. */
 export function recheck(connection: LiveConnection): void {
   const instance = instanceOf(connection);
+  const closed = connection.gateway.directory.closed(connection.login.namespace);
   if (instance === undefined) {
     cutConnection(connection, `Instance ${connection.login.instance} was deleted.`);
+  } else if (closed !== undefined) {
+    cutConnection(connection, `The gateway lets nobody in: ${closed}`);
   } else if (!connection.gateway.directory.opens(connection.key, instance)) {
     cutConnection(connection, `The key ${connection.key.fingerprint} no longer opens instance ${instance.name}.`);
   }

@@ -1,4 +1,5 @@
 import { podTarget, runningPod, type PodTarget } from '../access/pod-target.ts';
+import type { Tenants } from '../access/tenants.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject, type Pod } from '../kube/types.ts';
 import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
@@ -29,7 +30,9 @@ export interface InstanceDirectory {
   tenantKeys(instance: InstanceView): Iterable<AuthorizedKey>;
   /** Whether one of those opens this instance. */
   opens(key: AuthorizedKey, instance: InstanceView): boolean;
-  /** Calls back with a namespace whose keys or instances changed. Returns the unsubscribe function. */
+  /** Why nobody enters the instances of a namespace, whatever keys they have; undefined for a tenant's. */
+  closed(namespace: string): string | undefined;
+  /** Calls back with a namespace that changed, or whose keys or instances did. Returns the unsubscribe function. */
   onChange(listener: (namespace: string) => void): () => void;
 }
 
@@ -39,6 +42,7 @@ export interface DirectoryStores {
   /** Indexed by namespace. */
   keys: ReadStore<SshKey>;
   pods: ReadStore<Pod>;
+  tenants: Pick<Tenants, 'refusal' | 'onChange'>;
 }
 
 function namespaceOf(object: KubeObject): string {
@@ -111,12 +115,17 @@ export class StoreDirectory implements InstanceDirectory {
     return ids.length === 0 || ids.includes(key.id);
   }
 
+  closed(namespace: string): string | undefined {
+    return this.#stores.tenants.refusal(namespace);
+  }
+
   onChange(listener: (namespace: string) => void): () => void {
     const onObject = ({ before, after }: { before: KubeObject | undefined; after: KubeObject | undefined }): void => {
       const object = after ?? before;
       if (object !== undefined) listener(namespaceOf(object));
     };
-    const unsubscribe = [this.#stores.keys.onChange(onObject), this.#stores.instances.onChange(onObject)];
+    const { keys, instances, tenants } = this.#stores;
+    const unsubscribe = [keys.onChange(onObject), instances.onChange(onObject), tenants.onChange(listener)];
     return () => {
       for (const end of unsubscribe) end();
     };

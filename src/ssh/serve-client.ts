@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { guardRekey, guardWindow, type Gateway, type LiveConnection } from './connection.ts';
+import { guardRekey, guardWindow, type Gateway, type LiveConnection, Notices } from './connection.ts';
 import { DirectWay } from './direct-way.ts';
 import { authenticate, type Authenticated } from './login/authentication.ts';
 import { permits } from './login/certificate.ts';
@@ -10,11 +10,13 @@ import { ProgramSession } from './session/session.ts';
 import {
   announceSignatures,
   closeUnstarted,
+  keepRightGuesses,
   PROHIBITED,
   refuseChannel,
   refuseTinyPackets,
   RESOURCE_SHORTAGE,
   takeOverData,
+  takeOverModes,
 } from './ssh2/private.ts';
 import { type Connection, type ServerChannel, type Session, SIGNATURES } from './ssh2/protocol.ts';
 import { SendQueue } from './ssh2/send-queue.ts';
@@ -116,7 +118,11 @@ class ChannelRequests {
   }
 }
 
-function liveConnection(gateway: Gateway, client: Connection, socket: Socket, who: Authenticated): LiveConnection {
+function liveConnection(
+  gateway: Gateway,
+  { client, socket, modes }: Pick<LiveConnection, 'client' | 'socket' | 'modes'>,
+  who: Authenticated,
+): LiveConnection {
   const gone = new AbortController();
   socket.once('close', () => gone.abort());
   const { namespace } = who.instance;
@@ -125,6 +131,7 @@ function liveConnection(gateway: Gateway, client: Connection, socket: Socket, wh
     id: randomUUID(),
     client,
     socket,
+    modes,
     key: who.key,
     login: {
       namespace,
@@ -141,15 +148,21 @@ function liveConnection(gateway: Gateway, client: Connection, socket: Socket, wh
     windows: new Windows(client, gateway.wideWindows.of(namespace)),
     queue: new SendQueue(client, socket, gateway.longQueues.of(namespace)),
     isCut: false,
-    notices: new Set(),
+    notices: new Notices(),
   };
 }
 
 /** Takes the place of a connection for its tenant until the socket closes. Answers why when there is none. */
 function takePlace({ places }: Gateway, socket: Socket, tenant: string): string | undefined {
   const refusal = places.take('connections', tenant);
-  if (refusal === undefined) socket.once('close', () => places.give('connections', tenant));
-  else setTimeout(() => socket.destroy(), LAST_WORDS_MS).unref();
+  if (refusal !== undefined) return refuse(socket, refusal);
+  socket.once('close', () => places.give('connections', tenant));
+  return undefined;
+}
+
+/** Ends the connection when the client has had time to read why. */
+function refuse(socket: Socket, refusal: string): string {
+  setTimeout(() => socket.destroy(), LAST_WORDS_MS).unref();
   return refusal;
 }
 
@@ -165,6 +178,8 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
     log.debug({ err: error }, 'Client failed');
   });
   announceSignatures(client, SIGNATURES);
+  keepRightGuesses(client);
+  const modes = takeOverModes(client);
   takeOverData(client);
   guardPackets(client, socket, {
     clock,
@@ -184,7 +199,13 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
     admit: (authenticated) => {
       who = authenticated;
       events.signed();
-      const refusal = takePlace(gateway, socket, authenticated.instance.namespace);
+      const { namespace } = authenticated.instance;
+      const closed = gateway.directory.closed(namespace);
+      if (closed !== undefined) {
+        countLogin('denied');
+        return refuse(socket, `the gateway lets nobody in: ${closed}`);
+      }
+      const refusal = takePlace(gateway, socket, namespace);
       countLogin(refusal === undefined ? 'accepted' : 'limited');
       return refusal;
     },
@@ -197,7 +218,7 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
       client.end();
       return;
     }
-    const live = liveConnection(gateway, client, socket, who);
+    const live = liveConnection(gateway, { client, socket, modes }, who);
     const { id: connection, login } = live;
     guardWindow(live);
     guardRekey(live);

@@ -17,11 +17,14 @@ function argument(text: string): string {
   return `"${text}"`;
 }
 
+/** A host of this configuration. No host of the user ends so, whatever an instance is called. */
+const HOST_SUFFIX = '.berth';
+
 function block(instance: GpuInstance, options: SshConfigOptions): string | undefined {
   const { ssh } = instance.status ?? {};
   if (ssh === undefined) return undefined;
   const lines = [
-    `Host ${argument(instance.metadata.name)}`,
+    `Host ${argument(`${instance.metadata.name}${HOST_SUFFIX}`)}`,
     `  HostName ${argument(ssh.host)}`,
     `  Port ${ssh.port}`,
     `  User ${argument(ssh.user)}`,

@@ -1,5 +1,5 @@
 import type { CeilingsOf } from '../access/ceilings.ts';
-import { Shares } from '../lib/shares.ts';
+import { FairShares } from '../lib/shares.ts';
 import { whoCanChange } from '../resources/tenants/who-can-change.ts';
 
 /** Connections and channels that this replica serves at once, of all tenants together. */
@@ -10,18 +10,23 @@ export interface ReplicaPlaces {
 
 export type Place = keyof ReplicaPlaces;
 
+/** A tenant may hold as many as are left for others: half of all when it is alone. */
+const FACTOR = 1;
 const NOUNS = { connections: 'SSH connections', channels: 'open SSH channels' } as const;
 
-/** The places that tenants hold in this replica: each as many as its ceilings say, and all as many as the replica has. */
+/** The places that tenants hold in this replica: each as many as its ceilings say, while there is room for a newcomer. */
 export class TenantPlaces {
   readonly #ceilingsOf: CeilingsOf;
   readonly #most: ReplicaPlaces;
-  readonly #held: Record<Place, Shares>;
+  readonly #held: Record<Place, FairShares>;
 
   constructor(ceilingsOf: CeilingsOf, most: ReplicaPlaces) {
     this.#ceilingsOf = ceilingsOf;
     this.#most = most;
-    this.#held = { connections: new Shares(most.connections), channels: new Shares(most.channels) };
+    this.#held = {
+      connections: new FairShares(most.connections, FACTOR),
+      channels: new FairShares(most.channels, FACTOR),
+    };
   }
 
   /** Takes one place for a tenant, which `give` gives back. The answer is undefined, or why there is none. */
@@ -31,7 +36,7 @@ export class TenantPlaces {
     const outcome = this.#held[place].take(tenant, 1, most);
     if (outcome === 'taken') return undefined;
     if (outcome === 'all-full') {
-      return `this replica of the SSH gateway has ${this.#most[place]} ${NOUNS[place]}, as many as it serves. Try again: another replica may have room.`;
+      return `this replica of the SSH gateway serves ${this.#most[place]} ${NOUNS[place]} at most, and keeps room for other tenants. Try again: another replica may have room.`;
     }
     return `namespace ${tenant} has ${this.#held[place].heldBy(tenant)} ${NOUNS[place]}, and its limit is ${most}. End one of them. ${whoCanChange(`ssh.${place}`, policies)}`;
   }

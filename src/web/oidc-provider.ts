@@ -1,9 +1,10 @@
 import type * as OpenId from 'openid-client';
 import { ApiError } from '../http/interface/errors/api-error.ts';
 import type { Clock } from '../lib/clock.ts';
+import { HangGuard, HangingError } from '../lib/hang-guard.ts';
 import type { User } from './reviews.ts';
 import type { ProviderSession } from './session.ts';
-import { type ClaimSettings, renewedUser, userOfClaims } from './oidc-user.ts';
+import { ClaimError, type ClaimSettings, namesGroups, renewedUser, userOfClaims } from './oidc-user.ts';
 
 /** How the dashboard signs people in at an OpenID provider. */
 interface OidcSettings {
@@ -50,11 +51,13 @@ function unavailable(cause: unknown): ApiError {
 export class OidcProvider {
   readonly #settings: OidcSettings;
   readonly #clock: Clock;
+  readonly #guard: HangGuard;
   #library: Promise<Library> | undefined;
 
   constructor(settings: OidcSettings, clock: Clock) {
     this.#settings = settings;
     this.#clock = clock;
+    this.#guard = new HangGuard(clock);
   }
 
   /** What people call it. */
@@ -89,39 +92,48 @@ export class OidcProvider {
     const { openid, configuration } = await this.#load();
     // The address that the provider knows, whatever host the request named.
     const url = new URL(`${CALLBACK}${query}`, this.#settings.publicUrl);
-    const tokens = await openid.authorizationCodeGrant(configuration, url, {
+    const checks = {
       pkceCodeVerifier: flow.verifier,
       expectedState: flow.state,
       expectedNonce: flow.nonce,
       idTokenExpected: true,
-    });
+    };
+    const tokens = await this.#ask(() => openid.authorizationCodeGrant(configuration, url, checks));
     const claims = tokens.claims();
     if (claims === undefined) throw new Error('The provider sent no ID token.');
-    const canCheck = configuration.serverMetadata().userinfo_endpoint !== undefined;
-    const lifetime = canCheck ? LIFETIME_MS : UNCHECKED_LIFETIME_MS;
+    const { access_token: access } = tokens;
+    const signedIn = userOfClaims(claims, this.#settings.claims);
+    const info = await this.#info({ access, subject: claims.sub });
+    const lifetime = info === undefined ? UNCHECKED_LIFETIME_MS : LIFETIME_MS;
     const ofToken = tokens.expiresIn() === undefined ? lifetime : (tokens.expiresIn() ?? 0) * 1000;
-    return {
-      access: tokens.access_token,
-      subject: claims.sub,
-      user: userOfClaims(claims, this.#settings.claims),
-      expires: this.#clock.now() + Math.min(lifetime, ofToken),
-    };
+    const known = { user: signedIn, namesGroups: info !== undefined && namesGroups(info, this.#settings.claims) };
+    const user = info === undefined ? signedIn : renewedUser(known, info, this.#settings.claims);
+    if (user === undefined) throw new ClaimError('The ID token and the UserInfo endpoint name two different people.');
+    const expires = this.#clock.now() + Math.min(lifetime, ofToken);
+    return { ...known, access, subject: claims.sub, user, expires };
   }
 
   /**
    * Asks the provider about a session now. Undefined when it no longer knows the account or has ended the session there.
    * Without a UserInfo endpoint nobody can be asked, and the session is short. Rejects with a 503.
    */
-  async check({ access, subject, user }: ProviderSession): Promise<User | undefined> {
-    const { openid, configuration } = await this.#load();
-    if (configuration.serverMetadata().userinfo_endpoint === undefined) return user;
+  async check(session: ProviderSession): Promise<User | undefined> {
     try {
-      const claims = await openid.fetchUserInfo(configuration, access, subject);
-      return renewedUser(user, claims, this.#settings.claims);
+      const claims = await this.#info(session);
+      return claims === undefined ? session.user : renewedUser(session, claims, this.#settings.claims);
     } catch (error) {
       if (isRefusal(error)) return undefined;
-      throw unavailable(error);
+      throw error;
     }
+  }
+
+  /** What the UserInfo endpoint says of the person; undefined where there is none. Rejects with its refusal, or a 503. */
+  async #info({ access, subject }: Pick<ProviderSession, 'access' | 'subject'>) {
+    const { openid, configuration } = await this.#load();
+    if (configuration.serverMetadata().userinfo_endpoint === undefined) return undefined;
+    return this.#ask(() => openid.fetchUserInfo(configuration, access, subject)).catch((error: unknown) => {
+      throw isRefusal(error) ? error : unavailable(error);
+    });
   }
 
   /**
@@ -136,19 +148,30 @@ export class OidcProvider {
 
   /** Loaded when somebody signs in; read again after a failure. */
   #load(): Promise<Library> {
-    this.#library ??= this.#discover().catch((error: unknown) => {
+    this.#library ??= this.#ask(() => this.#discover()).catch((error: unknown) => {
       this.#library = undefined;
       throw unavailable(error);
     });
     return this.#library;
   }
 
+  /** Rejects with a 503 while the provider hangs. */
+  async #ask<T>(question: () => Promise<T>): Promise<T> {
+    try {
+      return await this.#guard.ask(question);
+    } catch (error) {
+      throw error instanceof HangingError ? unavailable(error) : error;
+    }
+  }
+
   async #discover(): Promise<Library> {
     const { issuer, clientId, clientSecret } = this.#settings;
     const openid = await import('openid-client');
     const authentication = clientSecret === undefined ? openid.None() : openid.ClientSecretPost(clientSecret);
+    // An ID token would be as good as the connection that it came on otherwise, whoever signed it.
+    const execute = [openid.enableNonRepudiationChecks];
     // The configuration allows plain HTTP for this machine alone.
-    const execute = issuer.protocol === 'http:' ? [openid.allowInsecureRequests] : [];
+    if (issuer.protocol === 'http:') execute.push(openid.allowInsecureRequests);
     const options = { timeout: TIMEOUT_SECONDS, execute };
     return { openid, configuration: await openid.discovery(issuer, clientId, undefined, authentication, options) };
   }

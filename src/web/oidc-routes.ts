@@ -2,6 +2,7 @@ import { hkdfSync } from 'node:crypto';
 import { parseCookie } from 'cookie';
 import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
+import { queryOf } from '../http/interface/step.ts';
 import { limitSignIns, setSession, type WebContext } from './session-routes.ts';
 import { seal, SessionTooLargeError, unseal } from './session.ts';
 import type { Flow } from './oidc-provider.ts';
@@ -75,7 +76,7 @@ export function oidcRouter(context: WebContext): Router {
     setFlow(response, '', 0);
     if (flow === undefined) return backToPage(response, 'expired');
     try {
-      const query = /\?.*$/.exec(request.originalUrl)?.[0] ?? '';
+      const query = queryOf(request.originalUrl);
       const session = await oidc.finish(query, flow);
       setSession(response, { session, key, now: clock.now() });
       log.info({ user: session.user.username }, 'Signed in to the dashboard');

@@ -47,18 +47,42 @@ function groupsOf(claims: Readonly<Record<string, unknown>>, settings: ClaimSett
  * token/oidc), an address that the provider has not verified names nobody.
  */
 export function userOfClaims(claims: Readonly<Record<string, unknown>>, settings: ClaimSettings): User {
-  const { username: claim, usernamePrefix } = settings;
-  const name = claims[claim];
-  if (typeof name !== 'string' || name === '') throw new ClaimError(`The ID token has no claim ${claim}.`);
-  if (claim === 'email' && claims['email_verified'] !== undefined && claims['email_verified'] !== true) {
-    throw new ClaimError('The provider has not verified the address of the person.');
-  }
+  const username = nameOf(claims, settings);
+  if (!isVerified(claims, settings)) throw new ClaimError('The provider has not verified the address of the person.');
   const groups = groupsOf(claims, settings) ?? [];
-  return { username: checked(`${usernamePrefix}${name}`, claim), groups: [...groups, EVERYBODY] };
+  return { username, groups: [...groups, EVERYBODY] };
 }
 
-/** The user with the groups that the provider names now, where it does. */
-export function renewedUser(user: User, claims: Readonly<Record<string, unknown>>, settings: ClaimSettings): User {
-  const groups = groupsOf(claims, settings);
+function nameOf(claims: Readonly<Record<string, unknown>>, { username: claim, usernamePrefix }: ClaimSettings): string {
+  const name = claims[claim];
+  if (typeof name !== 'string' || name === '') throw new ClaimError(`The provider names nobody in the claim ${claim}.`);
+  return checked(`${usernamePrefix}${name}`, claim);
+}
+
+/** As in the API server: an address is taken as verified where the provider does not say. */
+function isVerified(claims: Readonly<Record<string, unknown>>, { username: claim }: ClaimSettings): boolean {
+  return claim !== 'email' || claims['email_verified'] === undefined || claims['email_verified'] === true;
+}
+
+/** Whether the claims name groups, and be it none. */
+export function namesGroups(claims: Readonly<Record<string, unknown>>, { groups }: ClaimSettings): boolean {
+  return groups !== undefined && claims[groups] !== undefined;
+}
+
+/**
+ * The user with the groups that the provider names now. Undefined when it says that the person has another name by now,
+ * or no verified address. Providers leave out a claim that is empty, and some have groups in the ID token alone: what a
+ * missing claim means, the sign-in has shown.
+ */
+export function renewedUser(
+  known: { user: User; namesGroups: boolean },
+  claims: Readonly<Record<string, unknown>>,
+  settings: ClaimSettings,
+): User | undefined {
+  const { user } = known;
+  if (claims[settings.username] !== undefined) {
+    if (!isVerified(claims, settings) || nameOf(claims, settings) !== user.username) return undefined;
+  }
+  const groups = groupsOf(claims, settings) ?? (known.namesGroups ? [] : undefined);
   return groups === undefined ? user : { ...user, groups: [...groups, EVERYBODY] };
 }

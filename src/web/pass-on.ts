@@ -1,18 +1,22 @@
 import type { webcrypto } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
+import { dashboardBodies } from '../http/interface/bodies/body-shares.ts';
+import { hasBody } from '../http/interface/bodies/json-body.ts';
+import { readBody } from '../http/interface/bodies/read-body.ts';
 import { ApiError } from '../http/interface/errors/api-error.ts';
-import { hopByHop } from '../lib/relay-headers.ts';
-import { Shares } from '../lib/shares.ts';
+import { clientNetwork } from '../lib/client-network.ts';
+import type { Clock } from '../lib/clock.ts';
+import { HangGuard } from '../lib/hang-guard.ts';
 import { Pool } from '../lib/lean-http.ts';
+import { hopByHop } from '../lib/relay-headers.ts';
+import { FairShares } from '../lib/shares.ts';
 
-/** Calls of one replica that are passed on at the same time: of all clients, and of one address. */
+/** Calls of one replica that are passed on at the same time. A client alone has 16. */
 const CALLS_AT_ONCE = 64;
-const CALLS_OF_ADDRESS = 16;
-/** Bytes. The longest body is a Kubernetes token of 16 KiB. */
-const MAX_BODY = 64 * 1024;
+/** A client may have as many as a third of what is free. */
+const FACTOR = 1 / 3;
 /** Milliseconds that a call may take from its start to the end of its answer, and the connection alone. */
 const CALL_MS = 30_000;
 const CONNECT_MS = 3_000;
@@ -32,10 +36,15 @@ export const NO_DASHBOARD: RequestHandler = () => {
 /** Passes requests for /dashboard on to the role that may make API keys, which the api role may not. */
 export class DashboardProxy {
   readonly #pool: Pool;
-  readonly #calls = new Shares(CALLS_AT_ONCE);
+  readonly #clock: Clock;
+  readonly #calls = new FairShares(CALLS_AT_ONCE, FACTOR);
+  readonly #bodiesOf = dashboardBodies();
+  readonly #guard: HangGuard;
 
   /** @param url scheme and host of the dashboard's Service */
-  constructor(url: URL) {
+  constructor(url: URL, clock: Clock) {
+    this.#clock = clock;
+    this.#guard = new HangGuard(clock);
     this.#pool = new Pool(url.origin, {
       connections: CALLS_AT_ONCE,
       connect: { timeout: CONNECT_MS },
@@ -48,62 +57,69 @@ export class DashboardProxy {
   readonly handle: RequestHandler = async (request, response) => {
     // A request line may name a whole URL; the app has matched its path.
     if (!request.originalUrl.startsWith('/')) throw new ApiError('bad_request', 'Send the path alone: /dashboard.');
-    const address = request.ip ?? '';
-    if (this.#calls.take(address, 1, CALLS_OF_ADDRESS) !== 'taken') {
+    // A body that stalls holds its bytes and no place.
+    const body = hasBody(request)
+      ? await readBody(request, this.#bodiesOf(request), this.#clock, (bytes) => bytes)
+      : null;
+    const client = clientNetwork(request.ip);
+    if (this.#calls.take(client, 1) !== 'taken') {
       throw new ApiError('rate_limit_exceeded', 'Too many calls of the dashboard are under way. Try again.', {
         retryAfterSeconds: RETRY_SECONDS,
       });
     }
     try {
-      await this.#pass(request, response);
+      await this.#pass(request, response, body);
     } finally {
-      this.#calls.give(address, 1);
+      this.#calls.give(client, 1);
     }
   };
 
   /** The public part of the key that the dashboard signs people's tokens with. Rejects with a 503 when it does not answer. */
   async signingKey(): Promise<webcrypto.JsonWebKey> {
     try {
-      const path = '/dashboard/api/signing-key';
-      const { statusCode, body } = await this.#pool.request({
-        method: 'GET',
-        path,
-        signal: AbortSignal.timeout(CONNECT_MS),
-      });
-      if (statusCode === 200) return (await body.json()) as webcrypto.JsonWebKey;
-      await body.dump();
+      return await this.#guard.ask(() => this.#readSigningKey());
     } catch (error) {
       throw unavailable(error);
     }
-    throw unavailable(undefined);
+  }
+
+  async #readSigningKey(): Promise<webcrypto.JsonWebKey> {
+    const path = '/dashboard/api/signing-key';
+    const signal = AbortSignal.timeout(CONNECT_MS);
+    const { statusCode, body } = await this.#pool.request({ method: 'GET', path, signal });
+    if (statusCode === 200) return (await body.json()) as webcrypto.JsonWebKey;
+    await body.dump();
+    throw new Error(`The dashboard answered GET ${path} with ${statusCode}.`);
   }
 
   close(): Promise<void> {
     return this.#pool.destroy();
   }
 
-  async #pass(request: Request, response: Response): Promise<void> {
+  async #pass(request: Request, response: Response, body: Buffer | null): Promise<void> {
     const gone = new AbortController();
-    response.once('close', () => gone.abort());
+    const leave = (): void => gone.abort();
+    response.once('close', leave);
     try {
-      const { statusCode, headers, body } = await this.#pool.request({
+      const answer = await this.#pool.request({
         method: request.method,
         path: request.originalUrl,
         headers: headersOf(request, response),
-        body: bodyOf(request),
+        body,
         signal: AbortSignal.any([gone.signal, AbortSignal.timeout(CALL_MS)]),
       });
-      response.status(statusCode);
-      const hops = hopByHop(headers.connection);
-      for (const [name, value = []] of Object.entries(headers)) {
+      response.status(answer.statusCode);
+      const hops = hopByHop(answer.headers.connection);
+      for (const [name, value = []] of Object.entries(answer.headers)) {
         if (!hops.has(name)) response.setHeader(name, value);
       }
-      await pipeline(body, response);
+      // From here on the pipeline looks after a client that leaves.
+      response.off('close', leave);
+      await pipeline(answer.body, response);
     } catch (error) {
-      if (gone.signal.aborted) return;
-      if (response.headersSent) response.destroy();
-      else if (error instanceof ApiError) throw error;
-      else throw unavailable(error);
+      if (response.destroyed) return;
+      if (!response.headersSent) throw unavailable(error);
+      response.destroy();
     }
   }
 }
@@ -120,33 +136,8 @@ function headersOf(request: Request, response: Response): IncomingHttpHeaders {
   const passed = Object.entries(request.headers).filter(([name]) => TO_DASHBOARD.test(name));
   return {
     ...Object.fromEntries(passed),
-    ...(hasBody(request) && { 'content-length': request.headers['content-length'] }),
     'x-forwarded-for': request.ip,
     'x-forwarded-proto': request.protocol,
     'x-request-id': String(response.getHeader('x-request-id') ?? ''),
   };
-}
-
-function hasBody({ headers }: Request): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-}
-
-/** The body as it comes. Throws and fails with 413 as soon as it is too long. */
-function bodyOf(request: Request): Readable | null {
-  if (!hasBody(request)) return null;
-  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY) throw tooLong();
-  return Readable.from(bounded(request), { objectMode: false });
-}
-
-async function* bounded(request: Request): AsyncGenerator<Buffer> {
-  let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > MAX_BODY) throw tooLong();
-    yield chunk;
-  }
-}
-
-function tooLong(): ApiError {
-  return new ApiError('payload_too_large', `The body is longer than ${MAX_BODY} bytes. Send a shorter one.`);
 }

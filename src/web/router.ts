@@ -4,6 +4,7 @@ import helmet from 'helmet';
 import { dashboardBodies } from '../http/interface/bodies/body-shares.ts';
 import { jsonBody } from '../http/interface/bodies/json-body.ts';
 import { compress } from '../http/interface/send.ts';
+import { staticFile } from '../http/interface/static-file.ts';
 import { ApiError } from '../http/interface/errors/api-error.ts';
 import { keysRouter } from './key-routes.ts';
 import { oidcRouter } from './oidc-routes.ts';
@@ -44,19 +45,18 @@ const FILES = [
   { paths: ['/icon.svg'], file: 'icon.svg', type: 'image/svg+xml' },
 ] as const;
 
+function notBuilt(): never {
+  throw new ApiError('not_found', 'The page is not built. Run `npm run build:page`, and start Berth again.');
+}
+
 /** The page, and the files that it loads. */
 function pageRouter(): Router {
   const router = Router({ caseSensitive: true });
   for (const { paths, file, type } of FILES) {
     const path = new URL(file, FOLDER);
     // A checkout has no bundle before the first build, and the roles without a page need none.
-    const content = existsSync(path) ? readFileSync(path) : undefined;
-    router.get([...paths], (_request, response) => {
-      if (content === undefined) {
-        throw new ApiError('not_found', 'The page is not built. Run `npm run build:page`, and start Berth again.');
-      }
-      response.set({ 'content-type': type, 'cache-control': 'no-cache' }).send(content);
-    });
+    const read = existsSync(path) ? (): Buffer => readFileSync(path) : notBuilt;
+    router.get([...paths], staticFile(read, { 'content-type': type, 'cache-control': 'no-cache' }));
   }
   return router;
 }
@@ -85,8 +85,9 @@ export function dashboardRouter(deps: WebDeps): Router {
   const readJson = jsonBody(dashboardBodies(), deps.clock);
   const context: WebContext = { ...deps, users: new SignedInUsers(deps), readJson };
   const router = Router({ caseSensitive: true });
-  router.use(compress(), POLICY);
+  router.use(POLICY);
   router.use(pageRouter());
+  router.use(compress());
   router.use('/api', (_request, response, next) => {
     // Answers have tokens and names of users.
     response.set('cache-control', 'no-store');

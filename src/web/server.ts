@@ -51,8 +51,7 @@ export async function startDashboard(options: DashboardOptions): Promise<Dashboa
   app.use(errorHandler(log));
   const server = http.createServer(SERVER_LIMITS, app);
   server.maxHeadersCount = MAX_HEADERS;
-  const perAddress = trustProxy === false ? MAX_PER_ADDRESS : Infinity;
-  new Connections({ most: MAX_CONNECTIONS, perAddress }).guard(server);
+  new Connections({ most: MAX_CONNECTIONS, perAddress: MAX_PER_ADDRESS }).guard(server, trustProxy !== false);
   // It has no endpoint that takes a key.
   server.on(
     'clientError',
@@ -61,6 +60,7 @@ export async function startDashboard(options: DashboardOptions): Promise<Dashboa
   const { address: host, port } = await listen(server, address);
   return {
     address: { host, port },
-    close: (lastAnswersMs) => drain(server, clock, { lastAnswersMs, cutUpgraded: () => undefined }),
+    close: (lastAnswersMs) =>
+      drain(server, clock, { lastAnswersMs, endCalls: () => undefined, cutUpgraded: () => undefined }),
   };
 }

@@ -32,7 +32,14 @@ const expires = z.number();
 /** Somebody who signed in with a Kubernetes token, which is for the dashboard alone. */
 const tokenSessionSchema = z.object({ token: z.string(), expires });
 /** Somebody who signed in at the OpenID provider: who that is, and the access token that asks the provider again. */
-const providerSessionSchema = z.object({ access: z.string(), subject: z.string(), user: userSchema, expires });
+const providerSessionSchema = z.object({
+  access: z.string(),
+  subject: z.string(),
+  user: userSchema,
+  /** Whether the provider names groups when it is asked again. Then one that names none has none. */
+  namesGroups: z.boolean().default(false),
+  expires,
+});
 const sessionSchema = z.union([tokenSessionSchema, providerSessionSchema]);
 export type TokenSession = z.infer<typeof tokenSessionSchema>;
 export type ProviderSession = z.infer<typeof providerSessionSchema>;

@@ -6,8 +6,8 @@ import type { OidcProvider } from './oidc-provider.ts';
 import { reviewToken, type User } from './reviews.ts';
 import { credentialOf, type Session } from './session.ts';
 
-/** The API server itself remembers an answer for 10 s: a token that ends opens nothing after less than a minute. */
-const KNOWN_MS = 30_000;
+/** The API server itself remembers an answer for 10 s: a token that ends opens nothing after half a minute. */
+const KNOWN_MS = 15_000;
 const MOST_KNOWN = 1000;
 
 interface Known {
@@ -23,7 +23,7 @@ export interface SignedInUsersDeps {
   oidc?: Pick<OidcProvider, 'check'> | undefined;
 }
 
-/** The users of sessions, as the cluster or the OpenID provider said in the last half minute. */
+/** The users of sessions, as the cluster or the OpenID provider said in the last seconds. */
 export class SignedInUsers {
   readonly #deps: SignedInUsersDeps;
   /** By the SHA-256 of what the session stands on. */

@@ -7,15 +7,19 @@ import { ApiError } from '../http/interface/errors/api-error.ts';
 import { parseBody } from '../http/interface/validate.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import { namespaceSchema } from './key-record.ts';
+import { memoryCounter } from '../runtime/counter.ts';
 import { type Access, mayAccess, type User } from './reviews.ts';
 import { credentialOf } from './session.ts';
 import { requireSession, sessionOver, signInOf, type WebContext } from './session-routes.ts';
 
 /**
- * How long a person's token is good. The API server remembers an answer about an account for 10 s, so an account that
- * ends, or loses its role, has no more calls after less than a minute.
+ * How long a person's token is good. Who loses a role has no more calls after that. The API server remembers an answer
+ * about an account for 10 s, so an account that ends has none after half a minute.
  */
-const TOKEN_MS = 45_000;
+const TOKEN_MS = 20_000;
+
+/** Of one sign-in. A page asks for one every 15 s, for each namespace that it shows, and each costs the API server twenty reviews. */
+const TOKENS_PER_MINUTE = 120;
 
 const tokenSchema = z.strictObject({ namespace: namespaceSchema });
 
@@ -25,7 +29,7 @@ type Wanted = Omit<Access, 'namespace'>;
  * What RBAC must allow for a scope: all that an endpoint of the scope does in the namespace, and in the whole cluster for
  * `fleet:read`. Who may make a key that calls models may call them without one.
  */
-const NEEDS = {
+export const NEEDS = {
   'compute:read': [
     { resource: 'gpuinstances', verb: 'list' },
     { resource: 'sshkeys', verb: 'list' },
@@ -101,10 +105,16 @@ async function scopesOf({ client, webhooks }: WebContext, user: User, namespace:
   ];
 }
 
+function tooManyTokens(seconds: number): ApiError {
+  const message = `This sign-in asked for more than ${TOKENS_PER_MINUTE} tokens in a minute. Close other tabs of the dashboard, or wait ${seconds} s.`;
+  return new ApiError('rate_limit_exceeded', message, { retryAfterSeconds: seconds });
+}
+
 /** POST /token: what a page calls /api/v1 with. GET /signing-key: what the api role checks such a token with. */
 export function tokenRouter(context: WebContext): Router {
   const { clock, readJson, sessionKey, users } = context;
   const router = Router({ caseSensitive: true });
+  const asked = memoryCounter();
 
   router.get('/signing-key', async (_request, response) => {
     response.json(publicPart(personSigningKey(await sessionKey())));
@@ -113,13 +123,15 @@ export function tokenRouter(context: WebContext): Router {
   router.post('/token', requireSession(context), readJson, async (request, response) => {
     const { namespace } = parseBody(tokenSchema, request.body);
     const { session } = signInOf(request);
-    // Asked now: what was true half a minute ago would be true for longer than a minute with a token on top.
+    const id = hash('sha256', credentialOf(session)).slice(0, 32);
+    const { total, resetMs } = await asked.add(id, 1);
+    if (total > TOKENS_PER_MINUTE) throw tooManyTokens(Math.ceil(resetMs / 1000));
+    // Asked now: what was true some seconds ago would be true for longer than half a minute with a token on top.
     const user = await users.review(session);
     if (user === undefined) throw sessionOver(session);
     const scopes = await scopesOf(context, user, namespace);
     // A token counts in seconds.
     const expires = Math.floor(Math.min(clock.now() + TOKEN_MS, session.expires) / 1000) * 1000;
-    const id = hash('sha256', credentialOf(session)).slice(0, 32);
     const claims = { id, username: user.username, namespace, scopes, expires, until: session.expires };
     const token = await signPersonToken(claims, personSigningKey(await sessionKey()));
     const expires_at = new Date(expires).toISOString();

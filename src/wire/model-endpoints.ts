@@ -21,7 +21,7 @@ export interface ModelEndpoint {
   openApi?: {
     summary: string;
     /** By their names among the schemas of the document. */
-    request?: 'ModelRequest' | 'WholeModelRequest';
+    request?: 'ModelRequest' | 'WholeModelRequest' | 'ModelForm';
     success: { schema: 'ModelList' | 'ModelResponse'; description: string };
   };
 }
@@ -45,6 +45,13 @@ type ModelCall =
 const ANSWER = { schema: 'ModelResponse', description: "The model's answer." } as const;
 const STREAMED = { request: 'ModelRequest', success: ANSWER } as const;
 const WHOLE = { request: 'WholeModelRequest', success: ANSWER } as const;
+const FORM = { request: 'ModelForm', success: ANSWER } as const;
+
+/**
+ * The name of a field of a form. A list has `[]` behind it, a field of an object its own name. Some servers ignore case, so
+ * there are no capitals. `_charset_` would change how the rest is read.
+ */
+export const FORM_FIELD = /^[a-z][a-z0-9_.-]{0,63}(?:\[[a-z0-9_-]{0,63}\]){0,8}$/;
 
 export const MODEL_ENDPOINTS = [
   {
@@ -114,7 +121,7 @@ export const MODEL_ENDPOINTS = [
     id: 'createTranscription',
     errors: 'openai',
     call: { plain: 'transcriptions', upstream: ['/v1/audio/transcriptions'], operation: 'transcription', form: true },
-    openApi: { summary: "OpenAI's Transcriptions API", ...WHOLE },
+    openApi: { summary: "OpenAI's Transcriptions API", ...FORM },
   },
   {
     method: 'post',

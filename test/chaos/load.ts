@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { TENANT } from '../e2e/support/release.ts';
 import { login, runOver, type SshIdentity, type SshPlace } from '../e2e/support/ssh.ts';
+import type { Accepted } from './accepted.ts';
 import { type Log, PAUSE, WrongAnswer } from './record.ts';
 
 export interface LoadOptions {
@@ -10,8 +12,10 @@ export interface LoadOptions {
   identity: SshIdentity;
   /** Address of the SSH gateway. */
   ssh: { host: string; port: number };
-  /** How many GPUs the cluster has. Berth must never offer more. */
+  /** The GPUs of the real node, and how many it has. Berth must never offer more. */
+  product: string;
   gpus: number;
+  accepted: Accepted;
   /** Asks the API server, until it answers, for the uid of an instance; undefined when there is no such instance. */
   lookUp: (id: string) => Promise<string | undefined>;
   /** Ends the load. What is under way is finished first. */
@@ -19,6 +23,9 @@ export interface LoadOptions {
   /** The time at which the run gives up. */
   deadline: AbortSignal;
 }
+
+/** Milliseconds that an interruptible instance is kept. */
+const KEPT = 45_000;
 
 interface Request {
   method?: string;
@@ -29,6 +36,13 @@ interface Request {
 interface Answer {
   status: number;
   body: Record<string, unknown>;
+}
+
+/** What is rented, in the words of the HTTP interface. */
+interface Wanted {
+  type?: 0 | 1;
+  gpus?: number;
+  on_no_capacity?: 'fail' | 'queue';
 }
 
 /** A tenant that uses the HTTP interface, and checks every answer. */
@@ -60,12 +74,12 @@ export class Customer {
   }
 
   /** Rents a place; undefined when there is none. Retries have the same key, so that they rent no second one. */
-  async rent(name: string): Promise<string | undefined> {
-    const { log, lookUp, deadline } = this.#options;
+  async rent(name: string, { gpus = 1, ...wanted }: Wanted = {}): Promise<string | undefined> {
+    const { log, lookUp, deadline, product, accepted } = this.#options;
     const init = {
       method: 'POST',
       headers: { 'idempotency-key': name },
-      body: JSON.stringify({ name, disk_gb: 1 }),
+      body: JSON.stringify({ name, disk_gb: 1, gpu: { name: product, count: gpus }, ...wanted }),
     };
     const answer = await log.insist('HTTP', deadline, (signal) => this.#ask(signal, '/instances', init));
     if (answer.status === 409 && (answer.body['error'] as { code?: string }).code === 'offer_unavailable') {
@@ -80,6 +94,7 @@ export class Customer {
     }
     this.created += 1;
     this.alive.set(id, uid);
+    accepted.add(uid, `${TENANT}/${id}`, { interruptible: wanted.type === 1 });
     return id;
   }
 
@@ -122,8 +137,9 @@ export class Customer {
 
   /** Deletes an instance and waits until it is gone. */
   async giveBack(id: string): Promise<void> {
-    const { log, lookUp, deadline } = this.#options;
+    const { log, lookUp, deadline, accepted } = this.#options;
     const uid = await lookUp(id);
+    accepted.letGo(this.alive.get(id) ?? '');
     if (uid !== this.alive.get(id)) log.wrong.push(`${id} is lost: ${uid} instead of ${this.alive.get(id)}`);
     let tries = 0;
     await log.insist('HTTP', deadline, async (signal) => {
@@ -141,11 +157,12 @@ export class Customer {
     if ((await lookUp(id)) !== undefined) log.wrong.push(`GET of ${id} answered 404 and the instance is there`);
   }
 
-  /** How many GPUs are offered one by one. */
-  async offered(signal: AbortSignal): Promise<number> {
+  /** How many GPUs of a product are offered one by one. */
+  async offered(signal: AbortSignal, product = this.#options.product): Promise<number> {
     const { status, body } = await this.#ask(signal, '/offers');
-    const offers = body['data'] as { gpu_count: number; available: number }[];
-    const free = offers.filter(({ gpu_count: count }) => count === 1).reduce((sum, offer) => sum + offer.available, 0);
+    const offers = body['data'] as { gpu_name: string; gpu_count: number; available: number }[];
+    const ones = offers.filter((offer) => offer.gpu_count === 1 && offer.gpu_name === product);
+    const free = ones.reduce((sum, offer) => sum + offer.available, 0);
     if (status !== 200 || free > this.#options.gpus) throw new WrongAnswer(`${status}: ${free} GPUs offered`);
     return free;
   }
@@ -195,6 +212,28 @@ async function churn(customer: Customer, { log, stopping }: LoadOptions, worker:
   }
 }
 
+/** Rents an interruptible instance for some time, again and again. It waits in line when there is no place. */
+async function interruptible(customer: Customer, { stopping }: LoadOptions, worker: string): Promise<void> {
+  for (let round = 0; !stopping.aborted; round++) {
+    const id = await customer.rent(`${worker}-${round}`, { type: 1, on_no_capacity: 'queue' });
+    await delay(KEPT, undefined, { signal: stopping }).catch(() => undefined);
+    if (id !== undefined) await customer.giveBack(id);
+    await delay(PAUSE);
+  }
+}
+
+/** Rents two GPUs on demand, again and again: interruptible instances give way. */
+async function displacing(customer: Customer, { stopping }: LoadOptions): Promise<void> {
+  for (let round = 0; !stopping.aborted; round++) {
+    const id = await customer.rent(`displacing-${round}`, { gpus: 2, on_no_capacity: 'queue' });
+    if (id !== undefined) {
+      await customer.running(id);
+      await customer.giveBack(id);
+    }
+    await delay(KEPT / 6, undefined, { signal: stopping }).catch(() => undefined);
+  }
+}
+
 async function repeat(stopping: AbortSignal, work: () => Promise<unknown>): Promise<void> {
   while (!stopping.aborted) {
     await work();
@@ -202,11 +241,16 @@ async function repeat(stopping: AbortSignal, work: () => Promise<unknown>): Prom
   }
 }
 
-/** The steady load: three workers rent and delete instances; others log in to one instance, ask for offers, call a model. */
+/**
+ * The steady load: three workers rent and delete instances, three have interruptible ones, and one displaces them. Others
+ * log in to one instance, ask for offers, and call a model.
+ */
 export async function runLoad(customer: Customer, options: LoadOptions, resident: SshPlace): Promise<void> {
   const { log, stopping } = options;
   await Promise.all([
     ...['a', 'b', 'c'].map((worker) => churn(customer, options, worker)),
+    ...['spot-a', 'spot-b', 'spot-c'].map((worker) => interruptible(customer, options, worker)),
+    displacing(customer, options),
     repeat(stopping, () => log.call('SSH', (signal) => customer.enter(resident, signal))),
     repeat(stopping, () => log.call('HTTP', (signal) => customer.offered(signal))),
     repeat(stopping, () => log.call('model', (signal) => customer.chat(signal))),

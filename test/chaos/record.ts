@@ -11,12 +11,12 @@ export interface Call {
   failure: string | undefined;
 }
 
-/** One kill: its victim, when and how. */
+/** One fault: its victim, when and how. */
 export interface Kill {
   at: number;
-  /** When the API server or the kubelet answered again; undefined for pods, whose other replica goes on. */
+  /** When the API server or the kubelet answered again, or the node took pods again; undefined for what has no such moment. */
   readyAt?: number;
-  /** `api pod`, `kubelet` and so on. */
+  /** `api pod`, `kubelet`, `real node` and so on. */
   target: string;
   how: string;
 }
@@ -38,6 +38,14 @@ export class Log {
   begin(): void {
     this.calls.length = 0;
     this.start = performance.now();
+  }
+
+  /** Notes a fault that begins now, and says so. */
+  fault(target: string, how: string): Kill {
+    const kill = { at: performance.now(), target, how };
+    this.kills.push(kill);
+    process.stderr.write(`${((kill.at - this.start) / 1000).toFixed(1).padStart(6)} s  ${target}: ${how}\n`);
+    return kill;
   }
 
   /** Makes one call and records its outcome. Returns undefined when it failed. */

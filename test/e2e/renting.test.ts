@@ -129,7 +129,7 @@ describe.skipIf(initPid === 0)('a key is all that a renter needs', () => {
         await waitFor('the log', () => counted().length >= 3);
         await killReplicas();
         const before = counted().length;
-        await waitFor('the log goes on', () => counted().length >= before + 10, MINUTES);
+        await waitFor('the log goes on', () => counted().length >= before + 10, 3 * MINUTES);
         // None is missing and none came twice.
         expect(counted()).toEqual(counted().map((_, index) => `${name} ${index + 1}`));
       } finally {

@@ -6,6 +6,7 @@ import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
 import { type Crash, crashAt, recordWrites, type Write } from './support/counting-client.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { expireLease } from './support/replica.ts';
+import { SHARE } from './support/seed.ts';
 import { createWorld, violationsAtRest, type World } from './support/world.ts';
 
 /** Called when the instances have reached a stage of the story. */
@@ -16,7 +17,7 @@ interface Story {
   run: (world: World, name: string, reached: Reached) => Promise<void>;
   /** How many of its instances had a start. */
   records: number;
-  /** Crashes in one run. Runs with other seeds try other points. */
+  /** Crashes in one share of the suite. Runs with other seeds try other points. */
   points: number;
 }
 
@@ -28,7 +29,7 @@ async function reach(world: World, name: string, reason: string): Promise<void> 
 const WHOLE_LIFE: Story = {
   name: 'life',
   records: 1,
-  points: 22,
+  points: 14,
   async run(world, name, reached) {
     await world.create(name, { gpu: { count: 2 } });
     await reach(world, name, 'Running');
@@ -49,7 +50,7 @@ const WHOLE_LIFE: Story = {
 const PREEMPTION: Story = {
   name: 'preemption',
   records: 2,
-  points: 10,
+  points: 7,
   async run(world, name, reached) {
     await world.create(`${name}-spot`, { type: 'Interruptible', gpu: { count: 8 } });
     await reach(world, `${name}-spot`, 'Running');
@@ -71,7 +72,7 @@ const PREEMPTION: Story = {
 const FULL_BILL: Story = {
   name: 'full bill',
   records: 2,
-  points: 10,
+  points: 7,
   async run(world, name, reached) {
     await world.create(name, { powerState: 'Stopped' });
     await reach(world, name, 'Stopped');
@@ -193,7 +194,7 @@ test.each([WHOLE_LIFE, PREEMPTION, FULL_BILL])(
     const own = writes.filter(({ name }) => name.startsWith('whole'));
     expect(own.length).toBeGreaterThan(8);
     let crashes = 0;
-    const points = pointsOf(own.length, story.points);
+    const points = pointsOf(own.length, story.points * SHARE);
     for (const { when, at } of points) {
       const name = `crash-${when}-${at}`;
       if (await liveThrough(world, story, crashAt({ at, when, prefix: name }), name)) crashes += 1;

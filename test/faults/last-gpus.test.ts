@@ -2,15 +2,15 @@ import { expect, inject, test } from 'vitest';
 import type { Answer } from '../support/http/client.ts';
 import { rushForTheLast, startRush } from '../support/http/rush.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { SHARE } from './support/seed.ts';
 
-/** As many as a run of all tests has time for; BERTH_RUSH_ROUNDS makes a long run of it. */
-const ROUNDS = Number(process.env['BERTH_RUSH_ROUNDS'] ?? 10);
+const ROUNDS = 4 * SHARE;
 const GPUS = 8;
 const CALLERS = 100;
 /** The slowest reaper: 30 s until an answer is due, 5 s until the first look and 5 s until the next, and 15 s to spare. */
 const REAPED_MS = 55_000;
 
-test('again and again, 200 callers at once get the last 8 GPUs once each', { timeout: 20_000 * ROUNDS }, async () => {
+test('again and again, 200 callers at once get the last 8 GPUs once each', { timeout: 60_000 * ROUNDS }, async () => {
   await using rush = await startRush(inject('cluster').kubeconfig);
   for (let round = 0; round < ROUNDS; round += 1) await rushForTheLast(rush);
 });

@@ -34,6 +34,14 @@ describe.concurrent('the controllers repair what other clients break', () => {
       const { metadata } = await world.client.get(PODS, ref);
       return metadata.labels?.['berth.dev/instance-uid'] === before.metadata.uid;
     });
+    const marks = Object.keys(pod?.metadata.labels ?? {});
+    const labels = Object.fromEntries(marks.map((mark) => [mark, null]));
+    await world.client.patch(PODS, ref, { metadata: { ownerReferences: [], labels } }, { type: 'merge' });
+    await waitFor('all marks to come back', async () => {
+      const { metadata } = await world.client.get(PODS, ref);
+      const isMarked = marks.every((mark) => metadata.labels?.[mark] === pod?.metadata.labels?.[mark]);
+      return isMarked && metadata.ownerReferences?.[0]?.uid === before.metadata.uid;
+    });
     await world.patch('one', { metadata: { finalizers: [] } });
     await waitFor('the finalizer to come back', async () =>
       (await world.get('one'))?.metadata.finalizers?.includes(FINALIZER),

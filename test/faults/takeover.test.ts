@@ -25,6 +25,7 @@ function gated() {
 async function takeAway(world: World, name: string): Promise<void> {
   await world.patch(name, { metadata: { finalizers: [] } });
   await world.remove(name);
+  await world.takePodFinalizers();
   for (const { metadata } of await world.pods()) await world.client.delete(PODS, metadata);
   await waitFor('the pods to be gone', async () => (await world.pods()).length === 0);
 }

@@ -106,11 +106,13 @@ async function stop(world: World, name: string): Promise<void> {
 }
 
 async function deletePod(world: World): Promise<void> {
+  await world.takePodFinalizers();
   for (const { metadata } of await world.pods()) await world.client.delete(PODS, metadata);
   await waitFor('the pod to be gone', async () => (await world.pods()).length === 0);
 }
 
 async function replaceInstance(world: World): Promise<void> {
+  await world.takePodFinalizers();
   await world.patch('one', { metadata: { finalizers: [] } });
   await world.remove('one');
   await world.gone('one');

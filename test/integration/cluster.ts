@@ -10,6 +10,7 @@ import { buildPage } from '../../tools/lib/page.ts';
 import { plainProgress } from '../../tools/lib/progress.ts';
 import { removeRecord } from '../../tools/cluster/supervisor/record.ts';
 import { provideNeeds } from '../support/provide-needs.ts';
+import { makeSshImages } from '../support/ssh-images.ts';
 
 /** The cluster of the worker that runs a test; `inject('cluster')` in the test. */
 export interface TestCluster {
@@ -68,10 +69,8 @@ async function start(name: string, options: LocalOptions): Promise<Started> {
   return { cluster, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
-/** How many workers have a file to run. */
-function workersOf({ name, config, vitest }: TestProject): number {
-  const files = vitest.state.getPaths().filter((path) => path.includes(`/test/${name}/`));
-  return Math.min(config.maxWorkers, files.length);
+function filesOf({ name, vitest }: TestProject): string[] {
+  return vitest.state.getPaths().filter((path) => path.includes(`/test/${name}/`));
 }
 
 /** Starts a cluster for each worker before the first test, and ends them after the last. */
@@ -79,15 +78,20 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const options = readOptions([], process.env, join(stateFolder(), 'kubeconfig'));
   await using stack = new AsyncDisposableStack();
   try {
+    const files = filesOf(project);
     await buildPage();
+    const images = makeSshImages(files);
+    images.catch(() => undefined);
     const begin = async (worker: number): Promise<LocalCluster> =>
       stack.use(await start(`${project.name}-${worker}`, options)).cluster;
     // The first one builds what all of them take from the cache.
     const first = await begin(1);
-    const others = Array.from({ length: Math.max(0, workersOf(project) - 1) }, (_, index) => begin(index + 2));
-    project.provide('clusters', [first, ...(await Promise.all(others))].map(asTestCluster));
+    const others = Math.max(0, Math.min(project.config.maxWorkers, files.length) - 1);
+    const more = Array.from({ length: others }, (_, index) => begin(index + 2));
+    project.provide('clusters', [first, ...(await Promise.all(more))].map(asTestCluster));
     // Each worker puts its own in its place.
     project.provide('cluster', asTestCluster(first));
+    await images;
     await provideNeeds(project, first);
   } catch (error) {
     throw new Error(explainFailure(error), { cause: error });

@@ -36,10 +36,11 @@ describe.skipIf(!(await lookForGo()).usable)('an OpenTelemetry Collector beside 
     tenant = await testNamespace();
     const { name: namespace, client } = tenant;
     removeNode = await addNode(client, gpuNode(`${namespace}-node`, PRODUCT, 2));
-    engine = await serveModel(tenant, { engine: 'vllm', models: ['tiny'] });
+    const own = await tenant.home();
+    engine = await serveModel({ client, name: own }, { engine: 'vllm', models: ['tiny'] });
     const { kubeconfig } = inject('cluster');
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint };
-    roles = await Promise.all(['controller', 'api'].map((role) => startBerth(kubeconfig, role, namespace, { env })));
+    roles = await Promise.all(['controller', 'api'].map((role) => startBerth(kubeconfig, role, own, { env })));
     ({ token } = await createKey(client, { namespace, scopes: ['compute:read', 'compute:write', 'models'] }));
     await waitFor('the model', async () => (await post('/chat/completions', CALL)).status === 200);
   }, 600_000);

@@ -187,7 +187,7 @@ describe.skipIf(!(await hasPostgres()))('the sink of bills', { timeout: 120_000 
     tenant = await testNamespace();
     await lendRights();
     await makeBills();
-    berth = await startBerth(inject('cluster').kubeconfig, 'api', tenant.name);
+    berth = await startBerth(inject('cluster').kubeconfig, 'api', await tenant.home());
     const key = await createKey(tenant.client, { namespace: tenant.name, displayName: 'sink' });
     call = clientOf(berth.url, key.token);
     await waitFor('the key', async () => (await call('GET', '/usage')).status === 200);

@@ -31,7 +31,7 @@ export function allMetrics(): RegisteredMetric[] {
   createCatchUpMetric(registry);
   createStartMetric(registry);
   createEndingMetric(registry);
-  createFleetMetrics(registry, { ...deps, ...deps.stores });
+  createFleetMetrics(registry, { ...deps, ...deps.stores, namesTenants: true });
   measureRequests({ registry, clock: deps.clock });
   watchBilling(registry, {} as TokenMeter);
   auditSink(log, {} as EventRecorder, registry);
@@ -39,7 +39,10 @@ export function allMetrics(): RegisteredMetric[] {
   createSshMetrics(registry);
   createNotifierMetrics(registry, () => 0);
   // These are classes: what they count is of no interest here.
-  void [new InformerMetrics(registry), new GatewayMetrics(registry, { endpoints: () => [], waiting: () => [] })];
+  void [
+    new InformerMetrics(registry),
+    new GatewayMetrics(registry, { endpoints: () => [], waiting: () => [], namesTenants: true }),
+  ];
   const metrics = registry.getMetricsAsArray() as RegisteredMetric[];
   return metrics.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }

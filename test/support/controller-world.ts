@@ -6,6 +6,7 @@ import { FINALIZER } from '../../src/controllers/gpu-instance/decide/names.ts';
 import { reconcileInstance } from '../../src/controllers/gpu-instance/act/reconcile.ts';
 import type { StageTime } from '../../src/controllers/gpu-instance/decide/status/stage-times.ts';
 import { TenantLine } from '../../src/controllers/gpu-instance/tenant-line.ts';
+import { UnbilledPlaces } from '../../src/controllers/gpu-instance/unbilled-places.ts';
 import { UnrecordedInstances } from '../../src/controllers/gpu-instance/unrecorded.ts';
 import { WaitingLine } from '../../src/controllers/gpu-instance/waiting-line.ts';
 import { Budgets } from '../../src/controllers/budgets/budgets.ts';
@@ -25,6 +26,7 @@ import {
   type Pod,
   type ResourceQuota,
   type ResourceType,
+  type StorageClass,
 } from '../../src/kube/types.ts';
 import type { ApiKey } from '../../src/resources/api-key.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/instances/gpu-instance.ts';
@@ -57,6 +59,33 @@ export function cacheOf<T extends KubeObject>(objects: T[] = [], indexers?: Inde
 
 const FORBIDDEN = new ForbiddenError({ message: 'not yours', status: 403, reason: 'Forbidden' });
 
+interface MetadataPatch {
+  metadata: {
+    ownerReferences?: KubeObject['metadata']['ownerReferences'];
+    labels?: Record<string, string | null>;
+    annotations?: Record<string, string | null>;
+  };
+}
+
+function merged(
+  before: Record<string, string> = {},
+  patch: Record<string, string | null> = {},
+): Record<string, string> {
+  const entries = Object.entries({ ...before, ...patch }).filter(
+    (entry): entry is [string, string] => entry[1] !== null,
+  );
+  return Object.fromEntries(entries);
+}
+
+/** An object with a merge patch of its metadata. */
+function patched<T extends KubeObject>(before: T, { metadata: patch }: MetadataPatch, resourceVersion: string): T {
+  const { metadata } = before;
+  const labels = merged(metadata.labels, patch.labels);
+  const annotations = merged(metadata.annotations, patch.annotations);
+  const owners = patch.ownerReferences && { ownerReferences: patch.ownerReferences };
+  return { ...before, metadata: { ...metadata, ...owners, labels, annotations, resourceVersion } };
+}
+
 /** The instance with the finalizer of the controller. */
 export function held(instance: GpuInstance): GpuInstance {
   return { ...instance, metadata: { ...instance.metadata, finalizers: [FINALIZER] } };
@@ -64,7 +93,8 @@ export function held(instance: GpuInstance): GpuInstance {
 
 /**
  * The reconciler of instances, with one node of eight GPUs. What it writes to instances is in the caches at once. Pods
- * are created, but a change or deletion of a pod or a disk is refused. `writes` are those that were made or refused.
+ * are created, but a change or deletion of a pod or a disk is refused, unless the world `takesChanges`: then what is
+ * written to pods and disks is in the caches at once too. `writes` are those that were made or refused.
  */
 export function controllerWorld(
   refusal: KubeError = FORBIDDEN,
@@ -75,7 +105,19 @@ export function controllerWorld(
     pools = [],
     claimOnPod = false,
     createPod = (pod) => Promise.resolve(pod),
-  }: { nodes?: Node[]; pools?: GpuPool[]; claimOnPod?: boolean; createPod?: (pod: Pod) => Promise<Pod> } = {},
+    storageClasses = [],
+    takesChanges = false,
+    tryCreate = () => Promise.resolve(),
+  }: {
+    nodes?: Node[];
+    pools?: GpuPool[];
+    claimOnPod?: boolean;
+    createPod?: (pod: Pod) => Promise<Pod>;
+    storageClasses?: StorageClass[];
+    takesChanges?: boolean;
+    /** A rejection refuses a creation that is tried. */
+    tryCreate?: (kind: string) => Promise<void>;
+  } = {},
 ) {
   const quotas = cacheOf<ResourceQuota>([], INDEXES.quotas);
   const pods = cacheOf<Pod>([], INDEXES.pods);
@@ -99,19 +141,26 @@ export function controllerWorld(
     tenantLimits: limits.store,
     disks: disks.store,
     namespaces: namespaces.store,
-    storageClasses: cacheOf<never>().store,
+    storageClasses: cacheOf(storageClasses).store,
   };
   const clock = fakeClock();
   const log = pino({ level: 'silent' });
   const refuse = (): Promise<never> => Promise.reject(refusal);
   let version = 1;
+  const nextVersion = (): string => String((version += 1));
+  const childrenOf: Record<string, Cache<KubeObject>> = {
+    Pod: pods,
+    PersistentVolumeClaim: disks,
+  };
   /** What the API server has and the cache does not show. */
   const unseen: GpuInstance[] = [];
   /** Pods that the API server has and the cache does not show, by key. */
   const api = { pods: new Map<string, Pod>() };
   /** What was created, in order. */
   const created: { kind: string; object: KubeObject }[] = [];
-  const writes: { verb: 'patch' | 'delete'; kind: string; name: string; body?: unknown }[] = [];
+  /** What was created as a try alone. */
+  const tried: typeof created = [];
+  const writes: { verb: 'patch' | 'delete'; kind: string; name: string; uid?: string; body?: unknown }[] = [];
   /** An instance as the API server has it. */
   const storedAt = (key: string): GpuInstance | undefined => {
     const seen = instances.store.get(key);
@@ -123,24 +172,44 @@ export function controllerWorld(
     PersistentVolumeClaim: disks.store,
   };
   const client: Pick<KubeClient, 'get' | 'list' | 'create' | 'patch' | 'delete'> = {
-    list: () =>
-      Promise.resolve({
-        items: [...[...instances.store.values()].map(storedOf), ...unseen] as never[],
-        resourceVersion: '1',
-      }),
+    list: (type) => {
+      const records = created.filter(({ kind }) => kind === 'UsageRecord').map(({ object }) => object);
+      const all = type.kind === 'UsageRecord' ? records : [...[...instances.store.values()].map(storedOf), ...unseen];
+      return Promise.resolve({ items: all as never[], resourceVersion: '1' });
+    },
     get(type: ResourceType, ref: ObjectRef) {
       const found = (type.kind === 'Pod' && api.pods.get(keyOf(ref))) || storeOf[type.kind]?.get(keyOf(ref));
       if (found !== undefined) return Promise.resolve(found as never);
       return Promise.reject(new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' }));
     },
-    create(type, object) {
+    create(type, object, options) {
+      if (options?.dryRun === true) {
+        tried.push({ kind: type.kind, object });
+        return tryCreate(type.kind).then(() => object);
+      }
       created.push({ kind: type.kind, object });
+      if (takesChanges && childrenOf[type.kind] !== undefined) {
+        const { name } = object.metadata;
+        const metadata = { ...object.metadata, uid: `made-${name}-${created.length}`, resourceVersion: nextVersion() };
+        childrenOf[type.kind]?.upsert({ ...object, metadata });
+        return Promise.resolve({ ...object, metadata } as never);
+      }
       return type.kind === 'Pod' ? (createPod(object) as Promise<never>) : Promise.resolve(object);
     },
     patch(type, ref, body) {
       writes.push({ verb: 'patch', kind: type.kind, name: ref.name, body });
       const before = type.kind !== 'GPUInstance' ? undefined : storedAt(keyOf(ref));
+      const child = childrenOf[type.kind]?.store.get(keyOf(ref));
+      if (takesChanges && child !== undefined) {
+        const after = patched(child, body as MetadataPatch, nextVersion());
+        childrenOf[type.kind]?.upsert(after);
+        return Promise.resolve(after as never);
+      }
       if (before === undefined) return refuse();
+      if (!Array.isArray(body)) {
+        instances.upsert(patched(before, body as MetadataPatch, nextVersion()));
+        return Promise.resolve(storedAt(keyOf(ref)) as never);
+      }
       const operations = body as { op: string; path: string; value?: unknown }[];
       // The last that adds says what is written; a move keeps what is there.
       const { path = '', value } = operations.findLast(({ op }) => op === 'add') ?? {};
@@ -150,14 +219,18 @@ export function controllerWorld(
         const finalizers = path === '/metadata/finalizers' && { finalizers: value as string[] };
         const kept = keeps && rest.status?.template && { template: rest.status.template };
         const status = path === '/status' && { status: { ...(value as GpuInstanceStatus), ...kept } };
-        const resourceVersion = String((version += 1));
+        const resourceVersion = nextVersion();
         instances.upsert({ ...rest, ...status, metadata: { ...metadata, ...finalizers, resourceVersion } });
         return storedAt(keyOf(ref)) as never;
       });
     },
-    delete(type, ref) {
-      writes.push({ verb: 'delete', kind: type.kind, name: ref.name });
-      return refuse();
+    delete(type, ref, options) {
+      const uid = options?.uid;
+      writes.push({ verb: 'delete', kind: type.kind, name: ref.name, ...(uid !== undefined && { uid }) });
+      const child = childrenOf[type.kind]?.store.get(keyOf(ref));
+      if (!takesChanges || child === undefined) return refuse();
+      childrenOf[type.kind]?.remove(child);
+      return Promise.resolve();
     },
   };
   const inventory = new Inventory(stores, clock);
@@ -165,7 +238,7 @@ export function controllerWorld(
   const tenantLine = new TenantLine({ inventory, stores, ceilingsOf });
   /** What usage records say; undefined while they are being read. */
   const recorded: { now: Recorded | undefined } = {
-    now: { spending: new RecordedSpending(monthOf(clock.now())), isRecorded: () => false },
+    now: { spending: new RecordedSpending(monthOf(clock.now())), isRecorded: () => false, revisionOf: () => 0 },
   };
   const budgets = new Budgets({
     stores,
@@ -177,21 +250,25 @@ export function controllerWorld(
   const woken: string[] = [];
   tenantLine.source.start((key) => woken.push(key));
   const stopping: string[] = [];
-  budgets.source((namespace) => tenantLine.wakeAll(namespace)).start((key) => stopping.push(key));
+  budgets.source(tenantLine).start((key) => stopping.push(key));
   const stageTimes: StageTime[] = [];
   const endings: string[] = [];
+  const unbilled = new UnbilledPlaces({ ...stores, inventory, clock });
+  stores.instances.onChange((change) => unbilled.noteChange(change));
   const deps: InstanceDeps = {
     client: client as KubeClient,
     stores,
     inventory,
-    line: new WaitingLine(inventory),
+    line: new WaitingLine(inventory, clock),
     ceilingsOf,
     tenantLine,
     claimReads: new ClaimReads({ client, inventory, stores, config: { claimOnPod } }),
     budgets,
     fence: new Fence(clock, log),
     made: new Lru(10),
-    unrecorded: new UnrecordedInstances(log),
+    unrecorded: new UnrecordedInstances(log, clock),
+    unbilled,
+    troubles: { last: () => undefined },
     events: { record: () => undefined },
     noteStages: (times) => void stageTimes.push(...times),
     noteEnding: (reason) => void endings.push(reason),
@@ -234,6 +311,8 @@ export function controllerWorld(
     /** Kinds of what was created. */
     creations: () => created.map(({ kind }) => kind),
     line: deps.line,
+    /** Kinds of what was tried. */
+    tries: () => tried.map(({ kind }) => kind),
     /** The pods that were created, in order. */
     createdPods: () => created.filter(({ kind }) => kind === 'Pod').map(({ object }) => object as Pod),
     reconcile: (name: string, namespace = 'default') =>

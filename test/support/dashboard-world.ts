@@ -7,6 +7,8 @@ import { type TestNamespace, testNamespace } from './test-cluster.ts';
 /** What the page needs, each role in processes of its own, with a namespace to rent in. */
 export interface DashboardWorld extends AsyncDisposable {
   tenant: TestNamespace;
+  /** Berth's own. */
+  namespace: string;
   api: Replicas;
   dashboard: BerthProcess;
 }
@@ -18,7 +20,7 @@ export interface DashboardWorld extends AsyncDisposable {
 export async function dashboardWorld(settings: Record<string, string> = {}): Promise<DashboardWorld> {
   const { kubeconfig } = inject('cluster');
   const tenant = await testNamespace();
-  const namespace = tenant.name;
+  const namespace = await tenant.home();
   const dashboard = await startBerth(kubeconfig, 'dashboard', namespace, {
     env: { ...settings, BERTH_TRUST_PROXY: '1' },
   });
@@ -29,6 +31,7 @@ export async function dashboardWorld(settings: Record<string, string> = {}): Pro
   ]);
   return {
     tenant,
+    namespace,
     api,
     dashboard,
     async [Symbol.asyncDispose]() {

@@ -6,9 +6,14 @@ import { debFiles, unpackDeb } from '../../tools/release/image/debian.ts';
 
 /**
  * The path of a program: of this machine, or of its Debian package. That is unpacked into the cache and not installed:
- * its service would start. Throws LocalFailure without either.
+ * its service would start. `libraries` are packages that it needs beside it, in the folder `lib` of the same tree. Throws
+ * LocalFailure without either.
  */
-export async function debProgram(program: string, debPackage = program): Promise<string> {
+export async function debProgram(
+  program: string,
+  debPackage = program,
+  libraries: readonly string[] = [],
+): Promise<string> {
   const installed = await findProgram(program);
   if (installed !== undefined) return installed;
   const cache = cacheFolder(process.env);
@@ -19,7 +24,7 @@ export async function debProgram(program: string, debPackage = program): Promise
   // Whole or not at all: other tests may look for it meanwhile.
   const part = await mkdtemp(`${folder}.`);
   try {
-    for (const deb of await debFiles([debPackage], cache)) await unpackDeb(deb, part);
+    for (const deb of await debFiles([debPackage, ...libraries], cache)) await unpackDeb(deb, part);
     await rename(part, folder).catch(async (error: unknown) => {
       if (!(await isExecutable(unpacked))) throw error;
     });

@@ -49,9 +49,13 @@ export function chatWhole(model: string, reply: Reply): Json {
   return { id: 'chatcmpl-1', object: 'chat.completion', created: 1, model, choices, usage: chatUsage(reply) };
 }
 
-export function chatEvents(model: string, reply: Reply, withUsage: boolean): string[] {
-  const chunk = (choices: Json[], usage?: Json): string =>
-    sse({ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model, choices, ...(usage && { usage }) });
+/** @param withUsage `each`: with every event, as vLLM and SGLang report it when they are asked for it */
+export function chatEvents(model: string, reply: Reply, withUsage: boolean | 'each'): string[] {
+  const counted = withUsage === 'each' ? { usage: chatUsage({ ...reply, outputTokens: 3 }) } : {};
+  const chunk = (choices: Json[], usage?: Json): string => {
+    const event = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model, choices, ...counted };
+    return sse({ ...event, ...(usage && { usage }) });
+  };
   const delta = (delta: Json, finish: string | null = null): string =>
     chunk([{ index: 0, delta, logprobs: null, finish_reason: finish }]);
   const events = [delta({ role: 'assistant', content: '' })];
@@ -63,7 +67,7 @@ export function chatEvents(model: string, reply: Reply, withUsage: boolean): str
     for (const part of halves(text)) events.push(delta({ tool_calls: [{ index, function: { arguments: part } }] }));
   }
   events.push(delta({}, (reply.calls ?? []).length > 0 ? 'tool_calls' : 'stop'));
-  if (withUsage) events.push(chunk([], chatUsage(reply)));
+  if (withUsage !== false) events.push(chunk([], chatUsage(reply)));
   return [...events, sse('[DONE]')];
 }
 

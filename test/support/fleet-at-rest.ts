@@ -30,6 +30,9 @@ async function clear(client: KubeClient): Promise<string[]> {
     if (metadata.deletionTimestamp === undefined) await client.delete(GPU_INSTANCES, metadata);
   }
   for (const { metadata } of pods.items) {
+    // What runs still ends: the kubelet deletes the pod when it has.
+    if (metadata.finalizers !== undefined)
+      await client.patch(PODS, metadata, { metadata: { finalizers: null } }, { type: 'merge' });
     if (metadata.deletionTimestamp === undefined || (metadata.deletionGracePeriodSeconds ?? 0) > 1)
       await client.delete(PODS, metadata, { gracePeriodSeconds: 1 });
   }

@@ -7,7 +7,8 @@ import { Provider } from 'oidc-provider';
 interface Person {
   email: string;
   isVerified?: boolean;
-  groups: string[];
+  /** Undefined: the claim is missing. */
+  groups: string[] | undefined;
 }
 
 /** A certified OpenID provider on this machine, with a login that takes any password. */
@@ -42,7 +43,10 @@ export async function identityProvider(callback: string): Promise<IdentityProvid
       const person = people.get(id);
       if (person === undefined) return undefined;
       const { email, isVerified = true, groups } = person;
-      return { accountId: id, claims: () => ({ sub: id, email, email_verified: isVerified, groups }) };
+      return {
+        accountId: id,
+        claims: () => ({ sub: id, email, email_verified: isVerified, ...(groups && { groups }) }),
+      };
     },
     claims: { openid: ['sub', 'groups'], email: ['email', 'email_verified'] },
     // As most providers do: what the scopes ask for is in the ID token too.

@@ -1,6 +1,8 @@
 import type { Node, Pod } from '../../src/kube/types.ts';
 import type { WithStored } from '../../src/controllers/gpu-instance/act/observe.ts';
 import type { Observed } from '../../src/controllers/gpu-instance/decide/observed.ts';
+import { withSilences } from '../../src/controllers/gpu-instance/decide/silences.ts';
+import { mayRun } from '../../src/inventory/nodes/pod-end.ts';
 import type { Settings } from '../../src/controllers/gpu-instance/decide/settings.ts';
 import { claimOn, gpuInstance, gpuNode } from './inventory-world.ts';
 
@@ -57,28 +59,36 @@ export const READY = { type: 'Ready', status: 'True', lastTransitionTime: EARLIE
 
 /** What is seen of instance `one` with a claim on node `n`, unless told otherwise. */
 export function observed(over: Partial<Observed> = {}): WithStored {
-  const instance =
+  const stored =
     over.instance ??
     gpuInstance(
       'one',
       {},
       { claim: claimOn('n'), incarnation: 1, podName: 'one-1', diskPersistent: false, diskGb: 10 },
     );
+  const now = over.now ?? NOW;
+  const pods = over.pods ?? (over.pod ? [over.pod] : []);
+  const node = 'node' in over ? over.node : readyNode();
   return {
-    pods: over.pod ? [over.pod] : [],
+    pods,
+    running: pods.filter((pod) => mayRun(pod, node)),
     pod: undefined,
-    node: readyNode(),
+    node,
     template: undefined,
     settings: SETTINGS,
     keys: { missing: [], usable: 1 },
+    disk: undefined,
     exporter: undefined,
     login: undefined,
     jupyter: undefined,
     monitor: undefined,
+    trouble: undefined,
+    sessions: undefined,
+    keepsLog: false,
     overspent: undefined,
-    now: NOW,
-    stored: instance,
+    now,
+    stored,
     ...over,
-    instance,
+    instance: withSilences(stored, node, now),
   };
 }

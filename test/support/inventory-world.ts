@@ -137,7 +137,7 @@ export function gpuPool(name: string, spec: Partial<GpuPool['spec']> = {}): GpuP
 
 /** The pod of an instance's first start, as the controller makes it with the claim. */
 export function claimedPod(instance: GpuInstance, claim: Claim, version = '1'): Pod {
-  const text = claimText({ claim, image: 'debian:12', runtype: 'ssh', diskGb: 10, diskPersistent: false });
+  const text = claimText(undefined, { claim, image: 'debian:12', runtype: 'ssh', diskGb: 10, diskPersistent: false });
   const values = [claim.node];
   const requests = { [claim.resourceName]: String(claim.gpuCount) };
   return {
@@ -193,7 +193,7 @@ export function inventoryOf(world: World, now = Date.UTC(2026, 0, 1)) {
     instances: world.claimOnPod ? claimingCache(pods, world.instances) : cacheOf(world.instances),
     storageClasses: cacheOf(world.storageClasses),
   };
-  const clock = { at: now, now: () => clock.at };
+  const clock = { at: now, now: () => clock.at, monotonic: () => clock.at };
   const inventory = new Inventory(
     {
       nodes: caches.nodes.store,

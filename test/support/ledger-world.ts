@@ -2,17 +2,19 @@ import { pino } from 'pino';
 import type { WithStored } from '../../src/controllers/gpu-instance/act/observe.ts';
 import type { Run } from '../../src/controllers/gpu-instance/act/run.ts';
 import { writeLateUsageRecords } from '../../src/controllers/gpu-instance/act/clean-up.ts';
+import type { Vanished } from '../../src/controllers/gpu-instance/unrecorded.ts';
 import { takeStep } from '../../src/controllers/gpu-instance/act/take-step.ts';
 import { writeStatus } from '../../src/controllers/gpu-instance/act/writes.ts';
+import { GRACE_MS } from '../../src/controllers/gpu-instance/decide/finish.ts';
 import { planNext } from '../../src/controllers/gpu-instance/decide/plan.ts';
 import { statusOf } from '../../src/controllers/gpu-instance/decide/status/status.ts';
 import { claimedStatus } from '../../src/controllers/gpu-instance/decide/transitions.ts';
 import { AlreadyExistsError, ConflictError, NotFoundError } from '../../src/kube/errors.ts';
-import type { KubeObject, Pod, ResourceType } from '../../src/kube/types.ts';
+import type { KubeObject, Node, Pod, ResourceType } from '../../src/kube/types.ts';
 import { sameJson } from '../../src/lib/json.ts';
 import type { Claim, GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
 import type { UsageRecord } from '../../src/resources/usage-record.ts';
-import { observed, SCHEDULED, startedPod } from './instance-world.ts';
+import { observed, readyNode, SCHEDULED, startedPod } from './instance-world.ts';
 import { claimOn, gpuInstance } from './inventory-world.ts';
 
 const SSH = { host: 'ssh.test', port: 22 };
@@ -46,16 +48,32 @@ function valueAt(object: unknown, path: string): unknown {
     .reduce<unknown>((value, name) => (value as Record<string, unknown> | undefined)?.[name], object);
 }
 
+/** Times on pods are whole seconds. */
+function podTime(ms: number): string {
+  return new Date(Math.floor(ms / 1000) * 1000).toISOString();
+}
+
+function mainWith(state: object) {
+  return { name: 'main', image: 'i', imageID: '', ready: true, restartCount: 0, state };
+}
+
 /**
  * One instance at an API server that keeps what the controller writes, on the conditions that its patches name. The
  * controller's own decisions and writes run on it. It can die at each write, and act on an old view.
  */
 export class LedgerWorld {
   now: number;
+  /** How far the clock was set back, all in all, milliseconds. */
+  wentBackMs = 0;
   offer: Partial<Claim> = {};
+  #node: Node = readyNode();
   #stored: Stored;
   /** Every state that was, oldest first: what a stale cache may show. */
   readonly #views: GpuInstance[] = [];
+  /** How long a pod takes to end, in ms; 0: it is gone before anybody sees it ended. */
+  graceMs = 0;
+  /** When the container of the pod that is deleted ends, milliseconds since the epoch. */
+  #ends: number | undefined;
   #snapshot: Stored | undefined;
   #crash: CrashPoint;
   #writes = 0;
@@ -68,6 +86,11 @@ export class LedgerWorld {
 
   get stored(): Stored {
     return this.#stored;
+  }
+
+  setClock(ms: number): void {
+    this.now += ms;
+    this.wentBackMs += Math.max(0, -ms);
   }
 
   /** What the owner or another client does. */
@@ -85,16 +108,54 @@ export class LedgerWorld {
   podReady(): void {
     const { pod } = this.#stored;
     if (pod === undefined) return;
-    // Times on pods are whole seconds.
-    const time = new Date(Math.floor(this.now / 1000) * 1000).toISOString();
+    const time = podTime(this.now);
     const conditions = [
       { ...SCHEDULED, lastTransitionTime: time },
       { type: 'Ready', status: 'True', lastTransitionTime: time },
     ];
-    this.#stored = { ...this.#stored, pod: { ...pod, status: { ...pod.status, conditions } } };
+    const containerStatuses = [mainWith({ running: { startedAt: time } })];
+    this.#stored = { ...this.#stored, pod: { ...pod, status: { ...pod.status, conditions, containerStatuses } } };
+  }
+
+  /** The kubelet ends a pod that is deleted: its container at its time, and the pod some time after that. */
+  podEnds(): void {
+    const { pod } = this.#stored;
+    if (pod === undefined || this.#ends === undefined || this.now < this.#ends) return;
+    if (pod.status?.phase === 'Failed') {
+      this.podGone();
+      return;
+    }
+    const { startedAt } = pod.status?.containerStatuses?.[0]?.state?.running ?? {};
+    if (startedAt === undefined) {
+      this.podGone();
+      return;
+    }
+    const terminated = { exitCode: 143, startedAt, finishedAt: podTime(this.#ends) };
+    const status = { ...pod.status, phase: 'Failed', containerStatuses: [mainWith({ terminated })] };
+    this.#stored = { ...this.#stored, pod: { ...pod, status } };
+  }
+
+  #deletePod(): void {
+    const { pod } = this.#stored;
+    if (this.graceMs === 0 || pod === undefined) {
+      this.podGone();
+      return;
+    }
+    this.#ends = this.now + this.graceMs;
+    const deletionTimestamp = new Date(this.now + GRACE_MS).toISOString();
+    this.#stored = { ...this.#stored, pod: { ...pod, metadata: { ...pod.metadata, deletionTimestamp } } };
+  }
+
+  /** Whether Kubernetes has the heartbeats of the node, from now on. */
+  nodeAnswers(answers: boolean): void {
+    const node = readyNode();
+    const lastTransitionTime = new Date(Math.floor(this.now / 1000) * 1000).toISOString();
+    const conditions = [{ type: 'Ready', status: answers ? 'True' : 'Unknown', lastTransitionTime }];
+    this.#node = { ...node, status: { ...node.status, conditions } };
   }
 
   podGone(): void {
+    this.#ends = undefined;
     this.#stored = { ...this.#stored, pod: undefined };
   }
 
@@ -106,6 +167,7 @@ export class LedgerWorld {
   restore(): void {
     if (this.#snapshot === undefined) return;
     this.#stored = this.#snapshot;
+    this.#ends = undefined;
     // Every replica reads everything anew.
     this.#views.length = 0;
     if (this.#stored.instance !== undefined) this.#views.push(this.#stored.instance);
@@ -117,7 +179,7 @@ export class LedgerWorld {
     if (instance === undefined) return;
     this.#stored = { ...this.#stored, instance: undefined, pod: undefined, vanished: this.now };
     const run = this.#run(instance, undefined);
-    let left: GpuInstance[] = [instance];
+    let left: Vanished[] = [{ instance, at: this.now }];
     const unrecorded = { withKey: () => left, forget: () => (left = []) };
     await writeLateUsageRecords({ ...run, deps: { ...run.deps, unrecorded } } as unknown as Run);
   }
@@ -130,7 +192,7 @@ export class LedgerWorld {
     this.#writes = 0;
     const { pod } = this.#stored;
     const named = pod?.metadata.name === view.status?.podName ? pod : undefined;
-    const seen = observed({ instance: view, pod: named, pods: pod ? [pod] : [], now: this.now });
+    const seen = observed({ instance: view, pod: named, pods: pod ? [pod] : [], node: this.#node, now: this.now });
     try {
       await this.#step(this.#run(view, crash), seen);
     } catch (error) {
@@ -217,7 +279,7 @@ export class LedgerWorld {
       get: () => Promise.reject(new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' })),
       create: (_type: ResourceType, record: KubeObject) => this.#write(() => this.#create(record as UsageRecord)),
       patch: (_type: ResourceType, _ref: unknown, body: Operation[]) => this.#write(() => this.#patch(body)),
-      delete: () => this.#write(() => this.podGone()),
+      delete: () => this.#write(() => this.#deletePod()),
     };
     const nothing = (): undefined => undefined;
     const deps = {

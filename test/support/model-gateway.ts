@@ -18,6 +18,7 @@ import type { CeilingsOf } from '../../src/access/ceilings.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { DEFAULT_CEILINGS } from '../../src/resources/tenants/ceilings.ts';
 import type { ResponseStore } from '../../src/gateway/state/response-store.ts';
+import { accessWhile } from './access.ts';
 import { recordingClient } from './recording-client.ts';
 import { ModelCluster } from './model-cluster.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from './scripted-engine.ts';
@@ -39,23 +40,34 @@ export interface TestGateway {
   callAs(principal: Principal): void;
   /** Waits until the model list shows this many ready endpoints of the model. */
   ready(model: string, endpoints?: number): Promise<void>;
+  /** Ends the calls under way, as a replica that stops. */
+  endCalls: () => void;
   close: () => Promise<void>;
 }
 
 export interface GatewayOptions {
+  /** By default nobody loses access. */
+  access?: ModelGatewayDeps['access'];
   /** By default in memory. */
   store?: ResponseStore;
   /** By default what holds without a TenantPolicy. */
   ceilings?: CeilingsOf;
   budgets?: BudgetOf;
   keyBudgets?: KeyBudgetOf;
+  /** By default every caller stays as it was. */
+  caller?: ModelGatewayDeps['caller'];
   clock?: Clock;
   scaleFromZero?: ScaleFromZero;
   engineSecrets?: EngineSecrets;
+  /** By default every namespace is a tenant's. */
+  tenants?: ModelGatewayDeps['tenants'];
+  saltKey?: ModelGatewayDeps['saltKey'];
+  metricsNameTenants?: boolean;
   /** Takes the records of tokens; by default one that keeps nothing. */
   client?: ModelGatewayDeps['client'];
 }
 
+const SALT_KEY = Buffer.from('of all replicas');
 const NO_SECRETS: EngineSecrets = { names: [], read: () => Promise.reject(new Error('no Secret')) };
 
 type Process = Pick<ModelGatewayDeps, 'registry' | 'log' | 'clock'>;
@@ -70,12 +82,17 @@ export function gatewayOn(cluster: ModelCluster, settings: Process & Partial<Mod
     slices,
     pods,
     namespaces,
+    caller: (principal) => principal,
+    tenants: { has: () => true, onChange: () => () => undefined },
+    access: accessWhile().access,
     ceilings: () => DEFAULT_CEILINGS,
     budgets: () => undefined,
     keyBudgets: () => undefined,
     namespace: 'berth-system',
     engineSecrets: NO_SECRETS,
+    saltKey: () => Promise.resolve(SALT_KEY),
     counter: memoryCounter,
+    metricsNameTenants: false,
     ...settings,
   });
   gateway.start();
@@ -88,6 +105,7 @@ export async function startGateway(cluster = new ModelCluster(), options: Gatewa
   const registry = new Registry();
   const gateway = gatewayOn(cluster, { registry, log: quiet, clock: systemClock(), ...options });
   const app = express();
+  app.set('query parser', false);
   app.use((request, _response, next) => {
     setPrincipal(request, principal);
     next();
@@ -114,6 +132,7 @@ export async function startGateway(cluster = new ModelCluster(), options: Gatewa
         },
         { timeout: 30_000, interval: 10 },
       ),
+    endCalls: gateway.endCalls,
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => {
@@ -141,13 +160,26 @@ export function post(
   return fetch(`${gateway.base}/v1/${path}`, { method: 'POST', body: text, headers, signal: init.signal ?? null });
 }
 
-/** A gateway in front of engines that all serve the model `tiny`. */
-export async function gatewayTo(
-  ...options: EngineOptions[]
-): Promise<{ gateway: TestGateway; engines: ScriptedEngine[]; close: () => Promise<void> }> {
+interface GatewayTo {
+  gateway: TestGateway;
+  engines: ScriptedEngine[];
+  close: () => Promise<void>;
+}
+
+/** A gateway in front of engines that all serve the model `tiny` to every tenant. */
+export function gatewayTo(...options: EngineOptions[]): Promise<GatewayTo> {
+  return gatewayToServer('berth-system', options);
+}
+
+/** The same of a server that the caller's tenant has for itself. */
+export function gatewayToOwn(...options: EngineOptions[]): Promise<GatewayTo> {
+  return gatewayToServer(CALLER.namespace, options);
+}
+
+async function gatewayToServer(namespace: string, options: readonly EngineOptions[]): Promise<GatewayTo> {
   const engines = await Promise.all(options.map((option) => startEngine(option)));
   const gateway = await startGateway();
-  gateway.cluster.serve({ name: 'tiny-server', ports: engines.map(({ port }) => port) });
+  gateway.cluster.serve({ name: 'tiny-server', namespace, ports: engines.map(({ port }) => port) });
   await gateway.ready('tiny', engines.length);
   return {
     gateway,

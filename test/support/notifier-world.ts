@@ -7,6 +7,7 @@ import type { KubeObject } from '../../src/kube/types.ts';
 import { Cache } from '../../src/kube/watch/cache.ts';
 import type { IndexFunctions } from '../../src/kube/watch/store.ts';
 import { Deliverer, type DelivererDeps } from '../../src/notifier/deliverer.ts';
+import { EventIndex } from '../../src/notifier/event-index.ts';
 import { Lags } from '../../src/notifier/metrics.ts';
 import type { Delivery, Outcome } from '../../src/notifier/target.ts';
 import type { HistoryEntry, InstanceHistory } from '../../src/resources/instance-history.ts';
@@ -133,7 +134,8 @@ export function notifierWorld() {
   function newTerm(changed: Partial<DelivererDeps> = {}) {
     const deliverer = new Deliverer({
       client,
-      stores: { webhooks: webhooks.store, histories: histories.store, tenantLimits: tenantLimits.store },
+      stores: { webhooks: webhooks.store, tenantLimits: tenantLimits.store },
+      index: new EventIndex(histories.store),
       targets: {
         async deliver(delivery) {
           const { 'webhook-id': id = '' } = delivery.headers;

@@ -26,6 +26,8 @@ export class PlayedNode implements AsyncDisposable {
   readonly #gpus: number;
   readonly #remove: () => Promise<void>;
   #pullMs: number;
+  /** Whether its next heartbeat is the first since it was silent. */
+  #isBack = true;
   /** Ends what the kubelet does; undefined while it is silent. */
   #playing: AbortController | undefined;
   #done: Promise<void> = Promise.resolve();
@@ -59,6 +61,7 @@ export class PlayedNode implements AsyncDisposable {
   /** It is back, and has the pods that it had. */
   answer(): void {
     if (this.#playing !== undefined) return;
+    this.#isBack = true;
     this.#playing = new AbortController();
     this.#done = this.#run(this.#playing.signal);
   }
@@ -118,13 +121,17 @@ export class PlayedNode implements AsyncDisposable {
 
   async #beat(): Promise<void> {
     const ready = { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'played by a test' };
-    const conditions = [{ ...ready, lastHeartbeatTime: now(), lastTransitionTime: now() }];
+    const changed = this.#isBack ? { lastTransitionTime: now() } : {};
+    this.#isBack = false;
+    const conditions = [{ ...ready, lastHeartbeatTime: now(), ...changed }];
     await this.#client.patch(NODES, { name: this.name }, { status: { conditions } }, STATUS);
   }
 
   async #tend(pod: Pod): Promise<void> {
     const { metadata, status = {} } = pod;
     if (metadata.deletionTimestamp !== undefined) {
+      if (status.phase !== 'Failed')
+        await this.#say(pod, 'Failed', { terminated: { exitCode: 137, finishedAt: now() } });
       await this.#client.delete(PODS, metadata, { gracePeriodSeconds: 0 });
       return;
     }
@@ -139,11 +146,12 @@ export class PlayedNode implements AsyncDisposable {
     return Date.now() >= Date.parse(lastTransitionTime) + this.#pullMs;
   }
 
-  async #say({ metadata, spec }: Pod, phase: 'Pending' | 'Running', state: object): Promise<void> {
+  async #say({ metadata, spec }: Pod, phase: 'Pending' | 'Running' | 'Failed', state: object): Promise<void> {
     const ready = phase === 'Running';
     // Those of before keep their times.
-    const types = ready ? ['ContainersReady', 'Ready'] : ['PodReadyToStartContainers', 'Initialized'];
-    const conditions = types.map((type) => ({ type, status: 'True', lastTransitionTime: now() }));
+    const types = phase === 'Pending' ? ['PodReadyToStartContainers', 'Initialized'] : ['ContainersReady', 'Ready'];
+    const status = phase === 'Failed' ? 'False' : 'True';
+    const conditions = types.map((type) => ({ type, status, lastTransitionTime: now() }));
     const containerStatuses = (spec?.containers ?? []).map(({ name, image = '' }) => {
       return { name, image, imageID: '', ready, started: ready, restartCount: 0, state };
     });

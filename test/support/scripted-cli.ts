@@ -18,7 +18,12 @@ export type Answer = (response: ServerResponse, seen: Seen) => void;
 export const KEY = 'berth_secret';
 
 /** Runs a command line against a server that gives these answers, one after the other; the last one again and again. */
-export async function berth(words: readonly string[], answers: readonly Answer[], typed: readonly string[] = []) {
+export async function berth(
+  words: readonly string[],
+  answers: readonly Answer[],
+  typed: readonly string[] = [],
+  { width, env: more = {} }: { width?: number; env?: Record<string, string> } = {},
+) {
   const seen: Seen[] = [];
   const server = createServer((request, response) => {
     const reply = async (): Promise<void> => {
@@ -40,15 +45,16 @@ export async function berth(words: readonly string[], answers: readonly Answer[]
   };
   const terminal: Terminal = {
     interactive: typed.length > 0,
-    screen: false,
-    columns: { out: undefined, say: undefined },
+    screen: width !== undefined,
+    colour: false,
+    columns: { out: width, say: width },
     out: async (more) => void (out += more),
     say: (more) => void said.push(more),
     ask,
     secret: ask,
     input: async () => lines.join('\n'),
   };
-  const env = { BERTH_URL: `http://127.0.0.1:${port}`, BERTH_API_KEY: KEY, HOME: '/nowhere' };
+  const env = { BERTH_URL: `http://127.0.0.1:${port}`, BERTH_API_KEY: KEY, HOME: '/nowhere', ...more };
   const session = { ...createSession(env, terminal), sleep: () => Promise.resolve() };
   try {
     const code = await runCli(words, { session, version: () => '1.2.3' });

@@ -104,7 +104,10 @@ export async function startEngine(options: EngineOptions = {}): Promise<Scripted
   const sockets = new Set<Socket>();
   let isFrozen = false;
   const server = createServer((request, response) => {
-    void handle(request, response);
+    void handle(request, response).catch((error: unknown) => {
+      // The gateway may leave in the middle of a request.
+      if (request.complete) throw error;
+    });
   });
   server.on('connection', (socket) => {
     sockets.add(socket);
@@ -312,6 +315,7 @@ function eventsOf(reply: Reply, { dialect, body }: Pick<Playing, 'dialect' | 'bo
   const model = modelOf(body);
   if (dialect === 'messages') return messagesEvents(model, reply);
   if (dialect === 'responses') return responsesEvents(model, reply);
-  const options = body.stream_options as { include_usage?: boolean } | undefined;
-  return chatEvents(model, reply, options?.include_usage === true);
+  const options = body.stream_options as { include_usage?: boolean; continuous_usage_stats?: boolean } | undefined;
+  const isContinuous = options?.continuous_usage_stats === true;
+  return chatEvents(model, reply, isContinuous ? 'each' : options?.include_usage === true);
 }

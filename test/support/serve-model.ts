@@ -6,8 +6,10 @@ import { openWay, ownAddress } from './way.ts';
 
 const NAME = 'engine';
 
+type Space = Pick<TestNamespace, 'client' | 'name'>;
+
 /** Tells Kubernetes of a model server there, and of its pod. */
-async function publish({ client, name: namespace }: TestNamespace, way: Server, pod?: Pod): Promise<void> {
+async function publish({ client, name: namespace }: Space, way: Server, pod?: Pod): Promise<void> {
   const labels = { 'berth.dev/model-server': 'true' };
   const spec = { ports: [{ name: 'http', port: 80 }] };
   await client.create(SERVICES, { metadata: { name: NAME, namespace, labels }, spec });
@@ -24,8 +26,8 @@ function portOf(way: Server): number {
   return (way.address() as AddressInfo).port;
 }
 
-/** A model server of a namespace, in this process. */
-export async function serveModel(space: TestNamespace, options: EngineOptions): Promise<ScriptedEngine> {
+/** A model server of Berth's own namespace, in this process. */
+export async function serveModel(space: Space, options: EngineOptions): Promise<ScriptedEngine> {
   const engine = await startEngine(options);
   const way = await openWay(engine.port);
   await publish(space, way);

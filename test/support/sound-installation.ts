@@ -7,6 +7,13 @@ import type { Finding } from '../../src/doctor/finding.ts';
 import { type Objects, type SourceName, SOURCES, type Unread } from '../../src/doctor/sources.ts';
 import type { KubeObject } from '../../src/kube/types.ts';
 import { customResourceDefinition } from '../../src/resources/crd.ts';
+import {
+  activityLeaseOf,
+  type ActivityRole,
+  replicaKey,
+  REPORTED_AT,
+  reportText,
+} from '../../src/resources/activity-lease.ts';
 import { CUSTOM_RESOURCES } from '../../src/resources/index.ts';
 import { ROOT } from '../../tools/lib/paths.ts';
 import { gpuNode, gpuPool } from './inventory-world.ts';
@@ -38,6 +45,13 @@ function lease(name: string, namespace: string): KubeObject {
   return { metadata: { name, namespace, ...WRITTEN }, spec } as KubeObject;
 }
 
+function report(role: ActivityRole): KubeObject {
+  const at = Date.parse(LATELY);
+  const said = reportText({ since: at - 3_600_000, until: at, version: '7' });
+  const annotations = { [replicaKey(`${role}-0`)]: said, [REPORTED_AT]: LATELY };
+  return { metadata: { name: activityLeaseOf(role), namespace: 'berth-system', annotations } };
+}
+
 function ready(deployment: KubeObject): KubeObject {
   const { replicas = 1 } = (deployment as { spec?: { replicas?: number } }).spec ?? {};
   return { ...deployment, status: { replicas, readyReplicas: replicas } } as KubeObject;
@@ -51,7 +65,11 @@ function soundObjects(): Sound {
   const tenant = 'tenant';
   const pool = gpuPool('main', { prices: [{ product: '*', onDemand: '2.00', interruptible: '1.00' }] });
   const lists: Lists = {
-    nodes: [gpuNode('gpu-0', { labels: { 'berth.dev/gpu-isolation': 'enforced' } })],
+    nodes: [gpuNode('gpu-0', { labels: { 'berth.dev/gpu-isolation': 'enforced' } })].map((node) => ({
+      ...node,
+      spec: { ...node.spec, podCIDRs: ['10.244.0.0/24', 'fd00:10:244::/64'] },
+      status: { ...node.status, addresses: [{ type: 'InternalIP', address: '192.168.3.4' }] },
+    })),
     pools: [pool],
     definitions: CUSTOM_RESOURCES.map((one) => customResourceDefinition(one) as unknown as KubeObject),
     deployments: rendered('base', 'Deployment').map(ready),
@@ -68,7 +86,14 @@ function soundObjects(): Sound {
     tenantLimits: [named('berth', tenant)],
     quotas: [named('berth', tenant)],
     leases: [lease('berth-controller', 'berth-system')],
+    sshReports: [report('ssh')],
+    apiReports: [report('api')],
     nodeLeases: [lease('gpu-0', 'kube-node-lease')],
+    serviceNetworks: [named('kubernetes', undefined, { spec: { cidrs: ['10.96.0.0/12'] } })],
+    apiServerService: [named('kubernetes', 'default', { spec: { clusterIPs: ['10.96.0.1'], ports: [{ port: 443 }] } })],
+    apiServers: [
+      named('kubernetes', 'default', { endpoints: [{ addresses: ['192.168.3.2'] }], ports: [{ port: 6443 }] }),
+    ],
     storageClasses: [
       { metadata: { name: 'fast', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } } },
     ],

@@ -42,6 +42,7 @@ export async function loneGateway(
       find: ({ instance }) => (instance === 'i-one' ? view : undefined),
       tenantKeys: () => [key],
       opens: () => true,
+      closed: () => undefined,
       onChange: () => () => true,
     },
     hostKey: newEd25519Key('').private,

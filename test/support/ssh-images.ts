@@ -16,6 +16,8 @@ export const JUPYTER = 'localhost/berth-jupyter:test';
 /** Nothing but one program, as distroless images are: no shell, no libraries. */
 export const BARE = 'localhost/berth-bare:test';
 
+const WITH_JUPYTER = { name: 'jupyter', packages: 'jupyter-server,python3-ipykernel' };
+
 /** A Debian root file system from the distribution's packages, made once per machine. */
 async function debianRoot(cache: string, extra?: { name: string; packages: string }): Promise<string> {
   const path = join(cache, 'images', `debian-bookworm${extra === undefined ? '' : `-${extra.name}`}.tar`);
@@ -33,6 +35,13 @@ async function debianRoot(cache: string, extra?: { name: string; packages: strin
   if (code !== 0) throw new Error(`A Debian image needs mmdebstrap and a package mirror: ${stderr.slice(-500)}`);
   await rename(partial, path);
   return path;
+}
+
+/** Makes what takes minutes on a new machine, before the time limits of tests begin to count. `files` will run. */
+export async function makeSshImages(files: readonly string[]): Promise<void> {
+  if ((await findProgram('mmdebstrap')) === undefined) return;
+  await debianRoot(cacheFolder(process.env));
+  if (files.some((file) => file.endsWith('/ports.test.ts'))) await debianRoot(cacheFolder(process.env), WITH_JUPYTER);
 }
 
 async function bareImage(): Promise<Omit<ImageSpec, 'reference'>> {
@@ -82,7 +91,6 @@ export async function importSshImages(node: NodeAccess): Promise<void> {
 /** The same for the image with Jupyter, which is large. */
 export async function importJupyterImage(node: NodeAccess): Promise<void> {
   if ((await presentImages(node)).has(JUPYTER)) return;
-  const packages = 'jupyter-server,python3-ipykernel';
-  const tar = await debianRoot(cacheFolder(process.env), { name: 'jupyter', packages });
+  const tar = await debianRoot(cacheFolder(process.env), WITH_JUPYTER);
   await importImage(node, { reference: JUPYTER, layer: { tar } });
 }

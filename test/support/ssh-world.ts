@@ -22,6 +22,7 @@ import { DEFAULT_CEILINGS } from '../../src/resources/tenants/ceilings.ts';
 import { SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
 import { importSshImages, TOOLS } from './ssh-images.ts';
 import { waitFor } from './wait-for.ts';
+import { Tenants } from '../../src/access/tenants.ts';
 import { newEd25519Key } from '../../src/ssh/login/ed25519-key.ts';
 
 export interface InstanceOptions {
@@ -41,6 +42,8 @@ export interface SshWorld {
   connection: KubeConnection;
   directory: InstanceDirectory;
   namespace: string;
+  /** Berth's own, with the host key. */
+  home: string;
   folder: string;
   /** The gateway that reaches pods. */
   server: SshServer;
@@ -112,7 +115,8 @@ export async function sshWorld(): Promise<SshWorld> {
   const namespace = `ssh-${randomBytes(4).toString('hex')}`;
   const folder = mkdtempSync(join(tmpdir(), 'berth-ssh-'));
   await importSshImages({ initPid, programs });
-  await client.create(NAMESPACES, { metadata: { name: namespace } });
+  const home = `${namespace}-berth`;
+  for (const name of [namespace, home]) await client.create(NAMESPACES, { metadata: { name } });
   const informers: Informer<never>[] = [];
   const inform = <T extends KubeObject>(type: ResourceType<T>, indexers?: IndexFunctions<T>): Informer<T> => {
     const informer = new Informer({ client, type, indexers, namespace, clock, random: Math.random, log });
@@ -121,10 +125,14 @@ export async function sshWorld(): Promise<SshWorld> {
   };
   const instances = inform(GPU_INSTANCES, INDEXES.instances);
   const [keys, pods] = [inform(SSH_KEYS, INDEXES.sshKeys), inform(PODS)];
+  const namespaces = new Informer({ client, type: NAMESPACES, clock, random: Math.random, log });
+  informers.push(namespaces as unknown as Informer<never>);
   const runs = informers.map((informer) => informer.run(stop.signal));
   await Promise.all(informers.map(({ store }) => store.synced));
-  const directory = new StoreDirectory({ instances: instances.store, keys: keys.store, pods: pods.store });
-  const hostKeys = await loadHostKeys(client, namespace);
+  const tenants = new Tenants(namespaces.store, { own: home, requireLabel: false });
+  const stores = { instances: instances.store, keys: keys.store, pods: pods.store };
+  const directory = new StoreDirectory({ ...stores, tenants });
+  const hostKeys = await loadHostKeys(client, home);
   const records: AuditRecord[] = [];
   const servers: SshServer[] = [];
   const startGateway = async (overrides: Partial<SshServerDeps> = {}): Promise<SshServer> => {
@@ -161,6 +169,7 @@ export async function sshWorld(): Promise<SshWorld> {
     connection,
     directory,
     namespace,
+    home,
     folder,
     server,
     gateways,
@@ -216,7 +225,7 @@ export async function sshWorld(): Promise<SshWorld> {
       for (const { metadata } of (await client.list(GPU_INSTANCES, { namespace })).items) {
         await client.delete(GPU_INSTANCES, { namespace, name: metadata.name });
       }
-      await client.delete(NAMESPACES, { name: namespace });
+      for (const name of [namespace, home]) await client.delete(NAMESPACES, { name });
       await client.close();
       rmSync(folder, { recursive: true, force: true });
     },

@@ -8,6 +8,8 @@ import type { AuditRecord } from '../../src/ssh/audit.ts';
 import type { InstanceView } from '../../src/ssh/directory.ts';
 import { TerminalServer, type TerminalServerDeps } from '../../src/ssh/terminal/server.ts';
 import { type ChannelServer, channelServer, frame } from './channel-server.ts';
+import { AccessWatch } from '../../src/access/access-watch.ts';
+import type { Caller } from '../../src/access/authenticator.ts';
 import { waitFor } from './wait-for.ts';
 
 const READY = '\u0001';
@@ -111,6 +113,23 @@ export async function terminalWorld(overrides: Partial<TerminalServerDeps> = {})
   const instance: TerminalWorld['instance'] = { view: VIEW };
   const records: AuditRecord[] = [];
   const listeners = new Set<() => void>();
+  const refusal = (who: Caller): string | undefined => {
+    const isKnown = [...tokens.values()].some(({ keyId }) => keyId === who.keyId);
+    const isGood = who.vouchedUntil === undefined ? isKnown : who.vouchedUntil > clock.now();
+    if (isGood && who.scopes?.includes('compute:write')) return undefined;
+    return who.vouchedUntil === undefined ? 'The API key is over.' : 'The sign-in is over.';
+  };
+  const tell = (listener: () => void): (() => void) => {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  };
+  const tenants = { onChange: (listener: (namespace: string) => void) => tell(() => listener('team')) };
+  const access = new AccessWatch({
+    authenticator: { refusal },
+    apiKeys: { onChange: () => () => undefined },
+    tenants,
+    clock,
+  });
   const server = new TerminalServer({
     endpoint: kubelet.endpoint,
     directory: {
@@ -118,23 +137,13 @@ export async function terminalWorld(overrides: Partial<TerminalServerDeps> = {})
         name === instance.view?.name && namespace === instance.view.namespace ? instance.view : undefined,
       tenantKeys: () => [],
       opens: () => false,
-      onChange: (listener) => {
-        const tell = (): void => listener('team');
-        listeners.add(tell);
-        return () => listeners.delete(tell);
-      },
+      closed: () => undefined,
+      onChange: tenants.onChange,
     },
     callers: {
       find: (token) => Promise.resolve(tokens.get(token)),
-      isValid: (who) =>
-        who.scopes.includes('compute:write') &&
-        (who.vouchedUntil === undefined
-          ? [...tokens.values()].some(({ keyId }) => keyId === who.keyId)
-          : who.vouchedUntil > clock.now()),
-    },
-    onKeyChange: (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
+      refusal,
+      open: (who) => access.open(who, { scope: 'compute:write' }),
     },
     ceilingsOf: () => DEFAULT_CEILINGS,
     audit: (record) => void records.push(record),

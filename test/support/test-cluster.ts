@@ -3,6 +3,7 @@ import { inject } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { type KubeConnection, loadKubeConfig } from '../../src/kube/config/config.ts';
 import { connectTo } from '../../src/kube/config/connection.ts';
+import { NotFoundError } from '../../src/kube/errors.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { createKubeClient } from '../../src/kube/client/rest-client.ts';
 import { type KubeObject, NAMESPACES, type ResourceType } from '../../src/kube/types.ts';
@@ -24,6 +25,8 @@ export interface TestNamespace extends AsyncDisposable {
   readonly name: string;
   readonly client: KubeClient;
   readonly connection: KubeConnection;
+  /** Makes a namespace for Berth itself, in which nobody rents. It goes with this one. */
+  home(): Promise<string>;
 }
 
 /** A namespace of the shared test cluster, with a client of its own. It is deleted when the test ends. */
@@ -32,12 +35,23 @@ export async function testNamespace(): Promise<TestNamespace> {
   const client = createKubeClient(connection, { clock: systemClock() });
   const name = `test-${randomBytes(5).toString('hex')}`;
   await client.create(NAMESPACES, { metadata: { name } });
+  const made = [name];
   return {
     name,
     client,
     connection,
+    async home() {
+      const own = `${name}-berth`;
+      await client.create(NAMESPACES, { metadata: { name: own } });
+      made.push(own);
+      return own;
+    },
     async [Symbol.asyncDispose]() {
-      await client.delete(NAMESPACES, { name });
+      for (const one of made) {
+        await client.delete(NAMESPACES, { name: one }).catch((error: unknown) => {
+          if (!(error instanceof NotFoundError)) throw error;
+        });
+      }
       await client.close();
     },
   };

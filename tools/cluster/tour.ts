@@ -110,7 +110,7 @@ function withSsh(state: string, offers: readonly TourOffer[]): string[] {
   return [
     '# rent a real container, run a command in it over SSH, and look at its log',
     `[ -f ${key} ] || ssh-keygen -q -t ed25519 -N '' -f ${key}`,
-    `berth keys add ${quoteWord(join(state, 'tour_key.pub'))} --name tour`,
+    `berth ssh-keys add ${quoteWord(join(state, 'tour_key.pub'))} --name tour`,
     `ID=$(berth rent --offer ${offer.id} --name shell --image ${BUSYBOX_IMAGE} --yes); echo "$ID"`,
     `berth ssh -i ${key} "$ID" 'hostname; env | sort'`,
     'berth logs "$ID"',

@@ -132,6 +132,16 @@ system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "berth.serviceAcc
 {{- or .Values.ingress.enabled .Values.gatewayAPI.enabled -}}
 {{- end -}}
 
+{{- /* Whether proxies say where clients are. They connect at a port of their own, which instances do not reach. */ -}}
+{{- define "berth.hasProxies" -}}
+{{- if ne .Values.config.trustProxy "false" }}true{{ end -}}
+{{- end -}}
+
+{{- /* The Service of the api role to which an Ingress or HTTPRoute leads. */ -}}
+{{- define "berth.ingressService" -}}
+{{- printf "%s-%s" (include "berth.fullname" .) (ternary "ingress" "api" (eq (include "berth.hasProxies" .) "true")) -}}
+{{- end -}}
+
 {{- /* Where other roles find the dashboard. */ -}}
 {{- define "berth.dashboardUrl" -}}
 {{- .Values.dashboard.url | default (printf "http://%s-dashboard.%s.svc" (include "berth.fullname" .) .Release.Namespace) -}}
@@ -174,6 +184,10 @@ capabilities:
   value: {{ $root.Values.config.logLevel | quote }}
 - name: BERTH_METRICS_ADDR
   value: "0.0.0.0:{{ $root.Values.metrics.port }}"
+{{- if $root.Values.metrics.nameTenants }}
+- name: BERTH_METRICS_TENANTS
+  value: "true"
+{{- end }}
 - name: BERTH_SSH_PUBLIC_HOST
   value: {{ $root.Values.ssh.publicHost | default (printf "%s-ssh.%s.svc" (include "berth.fullname" $root) $root.Release.Namespace) | quote }}
 - name: BERTH_SSH_PUBLIC_PORT
@@ -269,4 +283,28 @@ readinessProbe:
   periodSeconds: 5
   timeoutSeconds: 5
   failureThreshold: 2
+{{- end -}}
+
+{{/* In CEL: whether the caller knows when a pod has ended, or may drain nodes. */}}
+{{- define "berth.knowsEnds" -}}
+request.userInfo.?groups.orValue([]).exists(group, group in ["system:nodes", "system:serviceaccounts:kube-system"]) || request.userInfo.username == "system:kube-controller-manager" || authorizer.group("").resource("nodes").check("patch").allowed()
+{{- end }}
+
+{{- /* The annotations that pods of the controller may bear, as JSON: its own, those of Kubernetes and OpenShift, and the operator's. */ -}}
+{{- define "berth.podAnnotations" -}}
+{{- $known := list "berth.dev/claim" "kubernetes.io/limit-ranger" "openshift.io/scc" "security.openshift.io/validated-scc-subject-type" -}}
+{{- toJson (concat $known .Values.admissionPolicies.podAnnotations) -}}
+{{- end -}}
+
+{{- /* In CEL, with the variable `containers`: whether a pod asks neither the kubelet nor the node for more than to run it. */ -}}
+{{- define "berth.plainPod" -}}
+object.spec.?nodeName.orValue("") == "" &&
+object.spec.?schedulerName.orValue("") in ["", "default-scheduler"] &&
+object.spec.?resourceClaims.orValue([]).size() == 0 &&
+variables.containers.all(c, !has(c.livenessProbe) && !has(c.readinessProbe) && !has(c.startupProbe) && !has(c.lifecycle)) &&
+object.spec.?securityContext.?seccompProfile.?type.orValue("RuntimeDefault") == "RuntimeDefault" &&
+object.spec.?securityContext.?appArmorProfile.?type.orValue("RuntimeDefault") == "RuntimeDefault" &&
+["user", "role", "type"].all(name, object.spec.?securityContext.?seLinuxOptions[?name].orValue("") == "") &&
+variables.containers.all(c, c.?securityContext.?appArmorProfile.?type.orValue("RuntimeDefault") == "RuntimeDefault" &&
+["user", "role", "type"].all(name, c.?securityContext.?seLinuxOptions[?name].orValue("") == ""))
 {{- end -}}

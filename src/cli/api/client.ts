@@ -1,5 +1,10 @@
-import type { Access } from '../settings.ts';
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { json, text } from 'node:stream/consumers';
+import { type Access, type Environment, requireEncrypted } from '../settings.ts';
+import { CliFailure } from '../failure.ts';
 import { ApiFailure, failureOf, unreachable } from './failures.ts';
+import type { RemoteCommand } from './remote-command.ts';
 
 interface CallOptions {
   body?: unknown;
@@ -9,13 +14,21 @@ interface CallOptions {
 
 /** Milliseconds for an answer that is no stream: longer than the server waits for its controller. */
 const ANSWER_MS = 120_000;
+/** Milliseconds of silence in a stream of events of the server, which says something every 15 s. */
+const SILENCE_MS = 60_000;
+
+const EVENTS = { accept: 'text/event-stream' };
 
 /** The HTTP interface of one server, with one key. */
 export class Api {
   readonly #access: Access;
+  readonly #env: Environment;
 
-  constructor(access: Access) {
+  /** Throws a failure where the key would be sent in the clear. */
+  constructor(access: Access, env: Environment) {
+    requireEncrypted(access);
     this.#access = access;
+    this.#env = env;
   }
 
   get url(): string {
@@ -25,9 +38,9 @@ export class Api {
   /** The JSON of an answer. Throws ApiFailure when the server refuses, and CliFailure when it does not answer. */
   async call<T>(method: string, path: string, options: CallOptions = {}): Promise<T> {
     const signal = options.signal ?? AbortSignal.timeout(ANSWER_MS);
-    const response = await this.#fetch(method, path, { ...options, signal });
+    const answer = await this.#send(method, path, { ...options, signal });
     try {
-      return (await response.json()) as T;
+      return (await json(answer)) as T;
     } catch (error) {
       throw unreachable(this.url, error);
     }
@@ -39,36 +52,62 @@ export class Api {
 
   /** The answer with its body unread. Throws as `call` does. */
   async open(method: string, path: string, options: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
-    const { body } = await this.#fetch(method, path, options);
-    return body ?? new ReadableStream({ start: (controller) => controller.close() });
+    return Readable.toWeb(await this.#send(method, path, options)) as ReadableStream<Uint8Array>;
   }
 
-  async #fetch(method: string, path: string, { body, headers, signal }: CallOptions): Promise<Response> {
-    const { url, key } = this.#access;
-    const init = {
+  /** A stream of events that the server keeps alive. Throws as `call` does. */
+  async events(path: string, lastEventId: string): Promise<ReadableStream<Uint8Array>> {
+    const headers = { ...EVENTS, ...(lastEventId && { 'last-event-id': lastEventId }) };
+    return Readable.toWeb(await this.#send('GET', path, { headers }, SILENCE_MS)) as ReadableStream<Uint8Array>;
+  }
+
+  /** A command in an instance. Throws as `call` does. */
+  async command(path: string, command: string): Promise<RemoteCommand> {
+    const { openCommand } = await import('./remote-command.ts');
+    const url = new URL(`${this.url}${path}/terminal?command=${encodeURIComponent(command)}`);
+    const opened = await openCommand(url, this.#authorization, this.#env).catch((error: unknown) => {
+      throw error instanceof CliFailure ? error : unreachable(this.url, error);
+    });
+    if ('command' in opened) return opened.command;
+    const { refusal } = opened;
+    throw failureOf(this.url, refusal.statusCode ?? 0, { location: null, text: await text(refusal).catch(() => '') });
+  }
+
+  get #authorization(): string {
+    return `Bearer ${this.#access.key}`;
+  }
+
+  async #send(
+    method: string,
+    path: string,
+    { body, headers, signal }: CallOptions,
+    silenceMs?: number,
+  ): Promise<IncomingMessage> {
+    const { url } = this.#access;
+    const outgoing = {
       method,
       headers: {
-        authorization: `Bearer ${key}`,
+        authorization: this.#authorization,
         accept: 'application/json',
         ...(body !== undefined && { 'content-type': 'application/json' }),
         ...headers,
       },
-      // A key goes to the server that it is for, and nowhere else.
-      redirect: 'manual' as const,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      ...(signal && { signal }),
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+      silenceMs,
     };
-    let response: Response;
+    let answer: IncomingMessage;
     try {
-      response = await fetch(`${url}${path}`, init);
+      // Node's HTTP is not loaded by a command that needs none.
+      const { exchange } = await import('./transport.ts');
+      answer = await exchange(new URL(`${url}${path}`), outgoing, this.#env);
     } catch (error) {
-      throw unreachable(url, error);
+      throw error instanceof CliFailure ? error : unreachable(url, error);
     }
-    if (response.ok) return response;
-    throw failureOf(url, response.status, {
-      location: response.headers.get('location'),
-      text: await response.text().catch(() => ''),
-    });
+    const { statusCode: status = 0, headers: received } = answer;
+    if (status >= 200 && status < 300) return answer;
+    // A key goes to the server that it is for, and nowhere else: no redirect is followed.
+    throw failureOf(url, status, { location: received.location ?? null, text: await text(answer).catch(() => '') });
   }
 }
 

@@ -59,8 +59,8 @@ const NEXT = new Map<string, string>(
     instance_not_running: 'berth start INSTANCE starts it, and berth show INSTANCE says what it does.',
     instance_deleting: 'berth events INSTANCE tells when it is gone.',
     instance_simulated: 'berth offers says in its notes which offers are simulated.',
-    log_not_found: 'berth logs INSTANCE without --previous prints the log of now.',
-    ssh_key_not_found: 'berth keys lists your SSH keys.',
+    log_not_found: 'berth logs INSTANCE without --previous and --start prints the last log.',
+    ssh_key_not_found: 'berth ssh-keys lists your SSH keys.',
     template_not_found: 'berth templates lists the templates.',
     registry_not_found: 'berth registries lists the credentials.',
     registry_exists: 'berth registries rm NAME deletes those of this name.',
@@ -112,6 +112,18 @@ function errorOf(text: string): ErrorBody {
   }
 }
 
+/** The server has said nothing for so long that the connection must be gone. */
+export class ConnectionLost extends Error {
+  readonly code = 'ETIMEDOUT';
+}
+
+const BROKEN = new Set(['ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE']);
+
+/** Whether a stream broke that had begun. */
+export function isBroken(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && BROKEN.has(String(error.code));
+}
+
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there',
   ENOTFOUND: 'the name is unknown',
@@ -126,9 +138,12 @@ export function unreachable(url: string, error: unknown): CliFailure {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   const isTls = /CERT|SELF_SIGNED|SSL|TLS|UNABLE_TO/.test(code);
+  const isProxy = cause instanceof Error && cause.name === 'ProxyRefusal';
   const why = REASONS[code] ?? (cause instanceof Error ? cause.message : String(cause));
   const next = isTls
     ? 'If the server has a certificate of your organisation, set NODE_EXTRA_CA_CERTS to the file of its authority.'
-    : 'Check the address and the network, then run the command again.';
+    : isProxy
+      ? 'HTTPS_PROXY names the proxy, with its login: http://USER:PASSWORD@HOST:PORT. NO_PROXY lists hosts that need none.'
+      : 'Check the address and the network, then run the command again.';
   return new Unreachable(`${url} does not answer: ${plain(why)}.`, { exitCode: EXIT.unavailable, next });
 }

@@ -22,11 +22,16 @@ async function say(session: Session, input: Input, record: InstanceRecord, text:
   if (input.flag('json')) await printJson(session, record);
 }
 
-/** `berth stop`: frees the GPUs and keeps the disk. */
+/** `berth stop`: frees the GPUs, and keeps the disk where that survives a stop. */
 export async function stop(input: Input, session: Session): Promise<void> {
   const { api, record } = await wanted(input, session);
+  const { id, disk_persistent: isKept, disk_gb: gb, node, simulated } = record;
+  const loses = isKept === false && node !== null && !simulated;
+  const question = `Stop ${id}? Its disk is on the node: /workspace (${gb ?? 0} GB) will be deleted.`;
+  if (loses && !(await confirm(session, question, input.flag('yes')))) throw new CliFailure('Nothing was stopped.');
   const after = await patch(api, record, { state: 'stopped' });
-  await say(session, input, after, `${record.id} stops. Its disk stays; a later start may have to wait for a GPU.`);
+  const disk = isKept === true ? 'Its disk stays. ' : loses ? '/workspace is deleted. ' : '';
+  await say(session, input, after, `${id} stops. ${disk}A later start may have to wait for a GPU.`);
 }
 
 /** `berth start`: starts an instance that is stopped, and tells about it until a login works. */
@@ -37,16 +42,31 @@ export async function start(input: Input, session: Session): Promise<void> {
   await say(session, input, after, input.flag('no-wait') ? `${record.id} starts.` : `${record.id} runs.`);
 }
 
-/** `berth rm`: gives an instance back. */
+function doomed({ id, name, state, disk_policy: policy }: InstanceRecord): string {
+  const disk = policy === 'retain' ? 'its disk is kept' : 'its disk is deleted too';
+  return `${name === null ? id : `${id} (${plain(name)})`}? It is ${state}, and ${disk}.`;
+}
+
+/** `berth rm`: gives instances back. All are found before any is deleted. */
 export async function remove(input: Input, session: Session): Promise<void> {
-  const { api, record } = await wanted(input, session);
-  const disk = record.disk_policy === 'retain' ? 'its disk is kept' : 'its disk is deleted too';
-  const name = record.name === null ? record.id : `${record.id} (${plain(record.name)})`;
-  if (!(await confirm(session, `Delete ${name}? It is ${record.state}, and ${disk}.`, input.flag('yes')))) {
-    throw new CliFailure('Nothing was deleted.');
+  const api = await session.api();
+  const records = new Map<string, InstanceRecord>();
+  for (const word of input.operands) {
+    const record = await findInstance(api, word);
+    records.set(record.id, record);
   }
-  await api.call('DELETE', instancePath(record.id));
-  session.terminal.say(`${record.id} is being deleted.`);
+  const all = [...records.values()];
+  const [first] = all;
+  if (first === undefined) return;
+  const question =
+    all.length === 1
+      ? `Delete ${doomed(first)}`
+      : `${all.map((one) => `${doomed(one)}\n`).join('')}Delete these ${all.length}?`;
+  if (!(await confirm(session, question, input.flag('yes')))) throw new CliFailure('Nothing was deleted.');
+  for (const { id } of all) {
+    await api.call('DELETE', instancePath(id));
+    session.terminal.say(`${id} is being deleted.`);
+  }
 }
 
 /** `berth set`: changes what may change in the life of an instance. */

@@ -3,8 +3,9 @@ import { eventsOf } from '../../wire/event-stream.ts';
 import type { List } from '../../wire/records.ts';
 import { CliFailure, EXIT, usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
-import { printJson, type Session } from '../session.ts';
-import { logLine, plain, table } from '../text.ts';
+import { printList } from '../print-list.ts';
+import type { Session } from '../session.ts';
+import { logLine, plain } from '../text.ts';
 
 interface Model {
   id: string;
@@ -24,14 +25,11 @@ interface Chunk {
 /** `berth models`: what can be called. */
 export async function models(input: Input, session: Session): Promise<void> {
   const answer = await (await session.api()).get<List<Model>>('/models');
-  if (input.flag('json')) return printJson(session, answer);
-  if (answer.data.length === 0) return session.terminal.say('The cluster serves no models.');
-  await session.terminal.out(
-    table(
-      ['MODEL', 'OWNED BY'],
-      answer.data.map((one) => [one.id, one.owned_by]),
-    ),
-  );
+  await printList(input, session, answer, {
+    titles: ['MODEL', 'OWNED BY'],
+    rows: answer.data.map((one) => [one.id, one.owned_by]),
+    empty: 'The cluster serves no models.',
+  });
 }
 
 async function modelOf(api: Api, input: Input): Promise<string> {

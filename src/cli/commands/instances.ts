@@ -1,48 +1,96 @@
+import type { Api } from '../api/client.ts';
 import { findInstance } from '../api/find-instance.ts';
+import { followEvents } from '../api/follow-events.ts';
 import type { InstanceRecord, List } from '../../wire/records.ts';
 import type { Input } from '../options.ts';
+import { colourOf, printList, stateColours } from '../print-list.ts';
 import { printJson, type Session } from '../session.ts';
-import { age, pairs, table } from '../text.ts';
+import { age, pairs, plain, table } from '../text.ts';
+import { shortGpu } from './offers.ts';
 
-const gpusOf = ({ gpu_count: count, gpu_name: name }: InstanceRecord): string => `${count} x ${name ?? 'any GPU'}`;
+function gpusOf({ gpu_count: count, gpu_name: name }: InstanceRecord, { terminal }: Session): string {
+  return `${count} x ${name === null ? 'any GPU' : shortGpu(name, terminal.columns.out)}`;
+}
 
 function priceOf({ price_per_hour: price, currency }: InstanceRecord): string {
   return price === null ? '' : `${price} ${currency ?? ''}`.trim();
 }
 
-/** `berth ls`: all instances. */
-export async function list(input: Input, session: Session): Promise<void> {
-  const answer = await (await session.api()).get<List<InstanceRecord>>('/instances');
-  if (input.flag('json')) return printJson(session, answer);
-  if (answer.data.length === 0) return session.terminal.say('You have no instances. berth rent rents one.');
-  const rows = answer.data.map((one) => [
+const TITLES = ['ID', 'NAME', 'STATE', 'GPU', 'PER HOUR', 'AGE', 'IMAGE', 'NODE', 'LABEL', 'REASON'];
+
+function rowOf(one: InstanceRecord, session: Session): string[] {
+  return [
     one.id,
     one.name ?? '',
     one.state,
-    gpusOf(one),
+    gpusOf(one, session),
     priceOf(one),
     age(one.created_at, session.now()),
     one.template_image,
-  ]);
-  const fit = { width: session.terminal.columns.out, optional: ['IMAGE', 'AGE'] };
-  await session.terminal.out(table(['ID', 'NAME', 'STATE', 'GPU', 'PER HOUR', 'AGE', 'IMAGE'], rows, fit));
+    one.node ?? '',
+    one.label ?? '',
+    one.reason,
+  ];
+}
+
+/** `berth ls`: all instances. */
+export async function list(input: Input, session: Session): Promise<void> {
+  const api = await session.api();
+  if (input.flag('watch')) return watch(api, input, session);
+  const answer = await api.get<List<InstanceRecord>>('/instances');
+  await printList(input, session, answer, {
+    titles: TITLES,
+    rows: answer.data.map((one) => rowOf(one, session)),
+    optional: ['IMAGE', 'AGE', 'PER HOUR', 'NAME'],
+    kept: ['STATE', 'GPU'],
+    wide: ['NODE', 'LABEL', 'REASON'],
+    empty: 'You have no instances. berth rent rents one.',
+  });
+}
+
+/** Prints a line for each instance, and another one for each change, over lost connections. */
+async function watch(api: Api, input: Input, session: Session): Promise<void> {
+  const { terminal } = session;
+  const isWide = input.text('output') === 'wide';
+  const titles = isWide ? TITLES : ['ID', 'STATE', 'GPU', 'NAME'];
+  let isFirst = true;
+  const print = async (records: readonly InstanceRecord[]): Promise<void> => {
+    if (input.flag('json')) return terminal.out(records.map((one) => `${JSON.stringify(one)}\n`).join(''));
+    if (input.text('output') === 'name') return terminal.out(records.map(({ id }) => `${plain(id)}\n`).join(''));
+    const rows = records.map((one) => rowOf(one, session));
+    const shown = isWide
+      ? rows
+      : rows.map(([id = '', name = '', state = '', gpu = '']) => [id, state.padEnd(11), gpu, name]);
+    const width = isWide ? undefined : terminal.columns.out;
+    const text = table(titles, shown, { width, optional: [], paint: stateColours(session) });
+    await terminal.out(isFirst ? text : text.slice(text.indexOf('\n') + 1));
+    isFirst = false;
+  };
+  for await (const { type, data } of followEvents(api, '/instances', session)) {
+    if (type === 'deleted') terminal.say(`${plain((JSON.parse(data) as { id: string }).id)} is gone.`);
+    else if (type === 'instance') await print([JSON.parse(data) as InstanceRecord]);
+    else if (type === 'snapshot' || type === 'resync') await print((JSON.parse(data) as List<InstanceRecord>).data);
+  }
 }
 
 /** `berth show`: one instance. */
 export async function show(input: Input, session: Session): Promise<void> {
   const record = await findInstance(await session.api(), input.operands[0] ?? '');
   if (input.flag('json')) return printJson(session, record);
-  const { usage, ports } = record;
-  const entries: [string, string | undefined][] = [
+  const { state, usage, ports } = record;
+  const isOver = state === 'stopped' || state === 'failed';
+  const entries: [string, string | undefined, number?][] = [
     ['id', record.id],
     ['name', record.name ?? undefined],
     ['label', record.label ?? undefined],
-    ['state', `${record.state} (${record.reason})`],
+    ['state', `${record.state} (${record.reason})`, colourOf(session, record.state)],
     ['message', record.message],
+    ['next step', isOver ? `berth start ${record.id}` : undefined],
     ['place in line', record.place_in_line === null ? undefined : String(record.place_in_line)],
-    ['gpu', gpusOf(record)],
+    ['gpu', gpusOf(record, session)],
     ['node', record.node === null ? undefined : `${record.node}${record.simulated ? ' (simulated)' : ''}`],
     ['price per hour', priceOf(record)],
+    ['at most per hour', record.max_price_per_hour ?? undefined],
     ['used so far', usage === null ? undefined : `${usage.cost} ${usage.currency} in the starts that have ended`],
     ['image', record.template_image],
     ['runtype', record.runtype],
@@ -50,11 +98,12 @@ export async function show(input: Input, session: Session): Promise<void> {
     ['variables', record.env_names.join(', ')],
     ['ports', ports.map(({ container_port: port, protocol }) => `${port}/${protocol}`).join(', ')],
     ['created', record.created_at],
+    ['billed since', record.stages['stopped'] === undefined ? record.stages['started'] : undefined],
     ['login works since', record.stages['ready']],
     ['ends', record.expires_at ?? undefined],
     ['idle timeout', record.idle_timeout ?? undefined],
     ['ssh', record.ssh?.command],
     ...record.warnings.map((warning): [string, string] => ['warning', warning]),
   ];
-  await session.terminal.out(pairs(entries));
+  await session.terminal.out(pairs(entries, session.terminal.columns.out));
 }

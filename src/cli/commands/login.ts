@@ -1,23 +1,36 @@
 import { Api } from '../api/client.ts';
+import { openUrl } from '../browser.ts';
 import type { Input } from '../options.ts';
 import type { Session } from '../session.ts';
-import { type Access, baseUrl, checkedKey, forgetAccess, storeAccess } from '../settings.ts';
-
-/** Whether the text of a request on this address can be read on its way. */
-function isInTheClear(url: string): boolean {
-  const { protocol, hostname } = new URL(url);
-  return protocol === 'http:' && !/^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
-}
+import {
+  type Access,
+  allowedBy,
+  baseUrl,
+  checkedKey,
+  dashboardOf,
+  forgetAccess,
+  requireEncrypted,
+  storeAccess,
+} from '../settings.ts';
 
 /** `berth login URL`: reads a key, tries it, and stores both. */
-export async function login({ operands }: Input, { env, terminal }: Session): Promise<void> {
-  const url = baseUrl(operands[0] ?? '');
-  if (isInTheClear(url)) terminal.say(`Warning: ${url} is not encrypted: others on the network can read the key.`);
+export async function login(input: Input, { env, terminal }: Session): Promise<void> {
+  const url = baseUrl(input.operands[0] ?? '');
+  const allowed = input.flag('plain-http') ? { plainHttp: true } : allowedBy(env);
+  requireEncrypted({ url, ...allowed });
+  if (input.flag('web')) await openKeyPage(url, terminal);
   const key = checkedKey(await terminal.secret(`API key for ${url} (it is not shown): `));
-  const access: Access = { url, key };
-  await new Api(access).get('/');
+  const access: Access = { url, key, ...allowed };
+  await new Api(access, env).get('/');
   const path = await storeAccess(env, access);
   terminal.say(`Signed in to ${url}. The key is in ${path}, which only you can read.`);
+}
+
+/** Opens the page on which people sign in, at the provider of the server where it has one, and make keys. */
+async function openKeyPage(url: string, terminal: Session['terminal']): Promise<void> {
+  const page = dashboardOf(url, '/api-access');
+  const isOpened = terminal.interactive && (await openUrl(page));
+  terminal.say(`${isOpened ? 'Opened' : 'Open'} ${page}. Sign in there, make an API key, and paste it here.`);
 }
 
 /** `berth logout`: forgets the stored key. */

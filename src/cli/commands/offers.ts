@@ -1,3 +1,4 @@
+import { hasPlace } from '../../wire/has-place.ts';
 import type { FoundOffer } from '../../wire/records.ts';
 import type { Input } from '../options.ts';
 import { offersFor } from '../rent/search.ts';
@@ -25,7 +26,7 @@ export function offerTable(offers: readonly FoundOffer[], { interruptible, numbe
   const titles = ['OFFER', 'GPU', 'MEMORY', 'KIND', 'CPU', 'RAM', 'DISK', 'FREE', 'PER HOUR', 'NOTES'];
   const rows = offers.map((offer) => [
     String(offer.id),
-    `${offer.gpu_count} x ${offer.gpu_name}`,
+    `${offer.gpu_count} x ${shortGpu(offer.gpu_name, width)}`,
     gibibytes(offer.gpu_memory_mb),
     kindOf(offer),
     String(offer.cpu_cores),
@@ -35,11 +36,16 @@ export function offerTable(offers: readonly FoundOffer[], { interruptible, numbe
     priceOf(offer, interruptible === true),
     notesOf(offer),
   ]);
-  const fit = { width, optional: ['CPU', 'RAM', 'DISK'] };
+  const fit = { width, optional: ['CPU', 'RAM', 'DISK', 'FREE', 'MEMORY', 'KIND'], kept: ['GPU'], sentences: 16 };
   if (!numbered) return table(titles, rows, fit);
   // Who chooses by the number needs no id.
   const numbers = rows.map((row, index) => [`${index + 1})`, ...row.slice(1)]);
   return table(['', ...titles.slice(1)], numbers, fit);
+}
+
+/** The name of a GPU, on a screen without the vendor that most of them have. */
+export function shortGpu(name: string, width: number | undefined): string {
+  return width === undefined ? name : name.replace(/^NVIDIA[- ]/, '');
 }
 
 /** The price of an hour with its currency. */
@@ -53,12 +59,15 @@ function notesOf({ simulated, image_cached: cached, expected_start_seconds: seco
   return notes.filter((note) => note !== undefined).join(', ');
 }
 
-/** `berth offers`: what is for rent, cheapest first. */
+/** `berth offers`: what is for rent, whole GPUs first, then the cheapest. */
 export async function offers(input: Input, session: Session): Promise<void> {
   const found = await offersFor(await session.api(), input);
-  const shown = input.flag('all') ? found : found.filter(({ available }) => available > 0);
+  const shown = found.filter((offer) => input.flag('all') || hasPlace(offer, input.flag('interruptible')));
   if (input.flag('json')) return printJson(session, { object: 'list', data: shown });
-  const view = { interruptible: input.flag('interruptible'), width: session.terminal.columns.out };
+  const format = input.text('output');
+  if (format === 'name') return session.terminal.out(shown.map(({ id }) => `${id}\n`).join(''));
+  const width = format === 'wide' ? undefined : session.terminal.columns.out;
+  const view = { interruptible: input.flag('interruptible'), width };
   if (shown.length > 0) return session.terminal.out(offerTable(shown, view));
   const taken = found.length > 0 ? ` ${found.length} fit and are taken: add --all to see them.` : '';
   session.terminal.say(`No offer that fits has a free place.${taken}`);

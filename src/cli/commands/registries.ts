@@ -1,18 +1,19 @@
 import type { List, RegistryRecord } from '../../wire/records.ts';
 import { usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
+import { printList } from '../print-list.ts';
 import { printJson, type Session } from '../session.ts';
-import { age, table } from '../text.ts';
+import { age } from '../text.ts';
 
 /** `berth registries`: credentials for private images. */
 export async function registries(input: Input, session: Session): Promise<void> {
   const answer = await (await session.api()).get<List<RegistryRecord>>('/registries');
-  if (input.flag('json')) return printJson(session, answer);
-  if (answer.data.length === 0)
-    return session.terminal.say('There are no credentials. berth registries add stores some.');
-  const rows = answer.data.map((one) => [one.name, one.server, one.username, age(one.created_at, session.now())]);
-  const fit = { width: session.terminal.columns.out, optional: ['AGE'] };
-  await session.terminal.out(table(['NAME', 'SERVER', 'USER', 'AGE'], rows, fit));
+  await printList(input, session, answer, {
+    titles: ['NAME', 'SERVER', 'USER', 'AGE'],
+    rows: answer.data.map((one) => [one.name, one.server, one.username, age(one.created_at, session.now())]),
+    optional: ['AGE'],
+    empty: 'There are no credentials. berth registries add stores some.',
+  });
 }
 
 /** `berth registries add`: stores credentials. The password comes from the terminal or the input, never from the command line. */

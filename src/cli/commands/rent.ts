@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import type { Api } from '../api/client.ts';
 import { insist } from '../api/client.ts';
 import { ApiFailure } from '../api/failures.ts';
+import { hasPlace } from '../../wire/has-place.ts';
 import type { FoundOffer, InstanceRecord } from '../../wire/records.ts';
+import { idOfNamed } from '../api/find-named.ts';
 import { CliFailure, EXIT, usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import { lifeOf, present, programOf } from '../rent/body.ts';
@@ -36,11 +38,13 @@ async function wantedOffer(
       next: 'berth offers lists them.',
     });
   }
-  const free = found.filter(({ available }) => available > 0);
+  const free = found.filter((offer) => hasPlace(offer, input.flag('interruptible')));
   if (free.length > 1 && isBare(input) && session.terminal.interactive) {
     return await chooseOffer(session, free, input.flag('interruptible'));
   }
   if (free.length > 0 || input.flag('queue')) return free[0];
+  if (found.length === 0)
+    throw new CliFailure('No offer fits.', { exitCode: EXIT.noCapacity, next: 'berth offers --all lists all offers.' });
   throw new CliFailure('No offer that fits has a free place.', {
     exitCode: EXIT.noCapacity,
     next: 'berth offers --all shows what is taken. Add --queue to wait in line.',
@@ -65,15 +69,18 @@ function gpuOf(found: readonly FoundOffer[], input: Input): Record<string, unkno
   };
 }
 
-async function bodyOf(input: Input, session: Session): Promise<Record<string, unknown>> {
-  const template = input.number('template', 1);
+/** The body of a rental, without its place. */
+export async function bodyOf(input: Input, session: Session): Promise<Record<string, unknown>> {
+  const template = input.text('template');
   return present({
     ...(await programOf(input, session.env)),
     ...lifeOf(input),
     type: input.flag('interruptible') ? 1 : undefined,
-    template_id: template,
+    template_id:
+      template === undefined ? undefined : Number(await idOfNamed(await session.api(), 'template', template)),
     template_image: input.text('image'),
     install_monitoring: input.flag('monitoring') || undefined,
+    run_as_root: input.flag('root') || undefined,
     disk_policy: input.flag('keep-disk') ? 'retain' : undefined,
     on_no_capacity: input.flag('queue') ? 'queue' : undefined,
   });
@@ -93,14 +100,13 @@ async function create(api: Api, body: Record<string, unknown>, session: Session)
   }
 }
 
-/** `berth rent`: rents an instance, and tells about its start until a login works. */
-export async function rent(input: Input, session: Session): Promise<void> {
+/** Asks for what is not given, and rents. `before` runs once the person has said yes. */
+export async function rentWith(
+  input: Input,
+  session: Session,
+  { body, before }: { body: Record<string, unknown>; before?: (api: Api) => Promise<void> },
+): Promise<{ api: Api; created: InstanceRecord }> {
   const { terminal } = session;
-  const body = await bodyOf(input, session);
-  if (input.rest.length > 0 && input.text('runtype') !== undefined && input.text('runtype') !== 'args') {
-    const next = 'Leave --runtype out: these words mean --runtype args.';
-    throw usageFailure('The words after -- are for the image of an instance with --runtype args.', next);
-  }
   const api = await session.api();
   const found = await offersFor(api, input);
   const offer = await wantedOffer(found, input, session);
@@ -110,11 +116,26 @@ export async function rent(input: Input, session: Session): Promise<void> {
       : `Rent ${offer.gpu_count} x ${plain(offer.gpu_name)} for ${priceOf(offer, input.flag('interruptible'))} per hour`;
   if (input.flag('yes')) terminal.say(`${what}.`);
   if (!(await confirm(session, `${what}?`, input.flag('yes')))) throw new CliFailure('Nothing was rented.');
-  if (body['args'] === undefined && input.text('runtype') !== 'args') await offerKey(api, session);
+  await before?.(api);
   const place = offer === undefined ? { gpu: gpuOf(found, input) } : { ask_id: offer.id };
   const created = await create(api, { ...body, ...place }, session);
   terminal.say(`Rented ${created.id}.`);
   for (const warning of created.warnings) terminal.say(`Warning: ${plain(warning)}`);
+  return { api, created };
+}
+
+/** `berth rent`: rents an instance, and tells about its start until a login works. */
+export async function rent(input: Input, session: Session): Promise<void> {
+  const body = await bodyOf(input, session);
+  if (input.rest.length > 0 && input.text('runtype') !== undefined && input.text('runtype') !== 'args') {
+    const next = 'Leave --runtype out: these words mean --runtype args.';
+    throw usageFailure('The words after -- are for the image of an instance with --runtype args.', next);
+  }
+  const hasLogin = body['args'] === undefined && input.text('runtype') !== 'args';
+  const { api, created } = await rentWith(input, session, {
+    body,
+    ...(hasLogin && { before: (found: Api) => offerKey(found, session) }),
+  });
   const record = input.flag('no-wait') ? created : await waitFor(api, created, session);
   await printRented(session, record, input);
 }

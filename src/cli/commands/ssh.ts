@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { constants, homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { findInstance } from '../api/find-instance.ts';
 import type { InstanceRecord, List } from '../../wire/records.ts';
 import { CliFailure, usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import type { Session } from '../session.ts';
-import { type Environment, settingsFolder, writePrivate } from '../settings.ts';
+import { type Environment, settingsFolder, withoutKey, writePrivate } from '../settings.ts';
 import { plain } from '../text.ts';
 
 /** Where an instance is logged in to. */
@@ -48,9 +48,20 @@ export function withHostKeys(text: string, added: readonly string[]): string {
   return [...kept, ...lines].map((line) => `${line}\n`).join('');
 }
 
+async function bytesOf(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return Buffer.alloc(0);
+    throw new CliFailure(`${path} cannot be read, so it was not changed: ${plain(String(error))}.`, {
+      next: 'Make it readable, and run the command again.',
+    });
+  }
+}
+
 async function saveHostKeys(env: Environment, logins: readonly Login[]): Promise<string> {
   const path = join(settingsFolder(env), 'known_hosts');
-  const before = await readFile(path, 'utf8').catch(() => '');
+  const before = (await bytesOf(path)).toString();
   const added = logins.flatMap(({ knownHosts }) => knownHosts ?? []);
   const after = withHostKeys(before, added);
   if (after !== before) await writePrivate(env, path, after);
@@ -68,9 +79,8 @@ async function hostKeyOptions(env: Environment, login: Login): Promise<string[]>
  * Runs a program of the system on this terminal, without the API key: a configuration of ssh may send variables on.
  * Returns its exit status, or 128 and the signal that ended it.
  */
-async function runProgram({ env }: Session, program: string, args: readonly string[]): Promise<number> {
-  const { BERTH_API_KEY: _key, ...others } = env;
-  const child = spawn(program, args, { stdio: 'inherit', env: others });
+export async function runProgram({ env }: Session, program: string, args: readonly string[]): Promise<number> {
+  const child = spawn(program, args, { stdio: 'inherit', env: withoutKey(env) });
   // The terminal sends Ctrl-C to both; what it means is for the program to say.
   const ignore = (): void => undefined;
   process.on('SIGINT', ignore);
@@ -101,7 +111,9 @@ export async function ssh(input: Input, session: Session): Promise<number | void
   const forwards = input.texts('forward').flatMap((text) => ['-L', text]);
   const flags = [...(input.flag('tty') ? ['-t'] : []), ...(input.flag('no-command') ? ['-N'] : [])];
   const known = await hostKeyOptions(session.env, login);
-  const options = ['-p', String(login.port), ...known, ...sshOptions(input), ...forwards, ...flags];
+  // Words of this command stand in the place of a RemoteCommand of the user's own configuration.
+  const words = input.rest.length > 0 ? ['-o', 'RemoteCommand=none'] : [];
+  const options = ['-p', String(login.port), ...known, ...sshOptions(input), ...forwards, ...flags, ...words];
   return await runProgram(session, 'ssh', [...options, '--', `${login.user}@${login.host}`, ...input.rest]);
 }
 
@@ -135,21 +147,29 @@ export async function copy(input: Input, session: Session): Promise<number> {
     return await runProgram(session, 'scp', ['-P', String(login.port), ...recursive, ...options, '--', ...paths]);
   }
   // rsync splits this at spaces, and knows quotes.
-  const shell = ['ssh', '-p', String(login.port), ...options]
+  const plainly = ['-o', 'RemoteCommand=none', '-o', 'RequestTTY=no'];
+  const shell = ['ssh', '-p', String(login.port), ...options, ...plainly]
     .map((word) => `'${word.replaceAll("'", "''")}'`)
     .join(' ');
   return await runProgram(session, 'rsync', ['-a', '--partial', '-e', shell, '--', ...paths]);
 }
 
+/** An id as Berth makes them, which is the name of no other host. */
+const MADE_ID = /^i-[a-z0-9]{12}$/;
+
+/**
+ * The hosts by which ssh_config knows an instance. Others of the tenant choose names: they end so that they shadow no host
+ * of the user. One that ssh_config could read as more than one word is left out.
+ */
+export function hostsOf({ id, name }: Pick<InstanceRecord, 'id' | 'name'>): string[] {
+  const words = [id, name].filter((word) => word !== null && /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(word));
+  return [...new Set([...(MADE_ID.test(id) ? [id] : []), ...words.map((word) => `${word}.berth`)])];
+}
+
 /** One block of ssh_config(5). */
 function blockOf(record: InstanceRecord, login: Login, knownHosts: string, identity: string | undefined): string {
-  // A name of an instance that ssh_config could read as more than one word is left out.
-  const names = [
-    record.id,
-    ...(record.name !== null && /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(record.name) ? [record.name] : []),
-  ];
   const lines = [
-    `Host ${[...new Set(names)].join(' ')}`,
+    `Host ${hostsOf(record).join(' ')}`,
     `  HostName ${login.host}`,
     `  Port ${login.port}`,
     `  User ${login.user}`,
@@ -160,8 +180,31 @@ function blockOf(record: InstanceRecord, login: Login, knownHosts: string, ident
   return `${lines.join('\n')}\n`;
 }
 
+/**
+ * Writes a line at the start of a file of the user, unless the file has it. All other bytes stay, whatever their encoding.
+ * The file is replaced in one step, and a link to it stays a link. Returns whether it was changed.
+ */
+export async function prependLine(path: string, line: string): Promise<boolean> {
+  const before = await bytesOf(path);
+  if (before.toString('latin1').split(/\r?\n/).includes(Buffer.from(line).toString('latin1'))) return false;
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const isThere = (await lstat(path).catch(() => undefined)) !== undefined;
+  const target = isThere ? await realpath(path) : path;
+  const mode = isThere ? (await stat(target)).mode : 0o600;
+  const fresh = `${target}.berth-${process.pid}`;
+  try {
+    const parts = [Buffer.from(before.length === 0 ? `${line}\n` : `${line}\n\n`), before];
+    await writeFile(fresh, Buffer.concat(parts), { mode: mode & 0o777, flag: 'wx' });
+    await rename(fresh, target);
+  } catch (error) {
+    await rm(fresh, { force: true });
+    throw error;
+  }
+  return true;
+}
+
 /** Writes a block for each instance that runs, and has ~/.ssh/config include them. */
-async function writeConfig(input: Input, { api, env, terminal }: Session): Promise<void> {
+export async function writeConfig(input: Input, { api, env, terminal }: Session): Promise<void> {
   const identity = input.text('identity');
   const folder = settingsFolder(env);
   if (/["\n\r]/.test(`${identity ?? ''}${folder}`)) {
@@ -177,13 +220,7 @@ async function writeConfig(input: Input, { api, env, terminal }: Session): Promi
   const path = join(folder, 'ssh_config');
   await writePrivate(env, path, logins.map(([record, login]) => blockOf(record, login, known, identity)).join('\n'));
   const main = join(env['HOME'] || homedir(), '.ssh', 'config');
-  const text = await readFile(main, 'utf8').catch(() => '');
-  const include = `Include "${path}"`;
-  if (!text.split('\n').includes(include)) {
-    await mkdir(join(env['HOME'] || homedir(), '.ssh'), { recursive: true, mode: 0o700 });
-    // First: below a Host line it would count for that host alone.
-    await writeFile(main, `${include}\n${text === '' ? '' : `\n${text}`}`, { mode: 0o600 });
-    terminal.say(`${main} now includes ${path}.`);
-  }
-  terminal.say(`Wrote ${logins.length} ${logins.length === 1 ? 'entry' : 'entries'}. Use them with: ssh INSTANCE`);
+  // First: below a Host line it would count for that host only.
+  if (await prependLine(main, `Include "${path}"`)) terminal.say(`${main} now includes ${path}.`);
+  terminal.say(`Wrote ${logins.length} ${logins.length === 1 ? 'entry' : 'entries'}. Use them with: ssh NAME.berth`);
 }

@@ -1,33 +1,39 @@
+import type { Api } from '../api/client.ts';
+import { idOfNamed } from '../api/find-named.ts';
 import type { List, TemplateRecord } from '../../wire/records.ts';
 import { usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import { fileOf, present, programOf } from '../rent/body.ts';
+import { printList } from '../print-list.ts';
 import { printJson, type Session } from '../session.ts';
-import { plain, table } from '../text.ts';
+import { plain } from '../text.ts';
 
-const pathOf = ({ operands }: Input): string => `/templates/${encodeURIComponent(operands[0] ?? '')}`;
+async function pathOf(api: Api, { operands }: Input): Promise<string> {
+  return `/templates/${await idOfNamed(api, 'template', operands[0] ?? '')}`;
+}
 
 /** `berth templates`: the templates that the tenant may use. */
 export async function templates(input: Input, session: Session): Promise<void> {
   const answer = await (await session.api()).get<List<TemplateRecord>>('/templates');
-  if (input.flag('json')) return printJson(session, answer);
-  if (answer.data.length === 0)
-    return session.terminal.say('There are no templates. berth templates create makes one.');
-  const rows = answer.data.map((one) => [
-    String(one.id),
-    one.name,
-    one.image ?? 'the default image',
-    one.runtype ?? '',
-    one.shared ? 'shared' : '',
-    one.hash_id,
-  ]);
-  const fit = { width: session.terminal.columns.out, optional: ['HASH', 'RUNTYPE'] };
-  await session.terminal.out(table(['ID', 'NAME', 'IMAGE', 'RUNTYPE', 'NOTES', 'HASH'], rows, fit));
+  await printList(input, session, answer, {
+    titles: ['ID', 'NAME', 'IMAGE', 'RUNTYPE', 'NOTES', 'HASH'],
+    rows: answer.data.map((one) => [
+      String(one.id),
+      one.name,
+      one.image ?? 'the default image',
+      one.runtype ?? '',
+      one.shared ? 'shared' : '',
+      one.hash_id,
+    ]),
+    optional: ['HASH', 'RUNTYPE'],
+    empty: 'There are no templates. berth templates create makes one.',
+  });
 }
 
 /** `berth templates show`: all of one template. */
 export async function showTemplate(input: Input, session: Session): Promise<void> {
-  await printJson(session, await (await session.api()).get<TemplateRecord>(pathOf(input)));
+  const api = await session.api();
+  await printJson(session, await api.get<TemplateRecord>(await pathOf(api, input)));
 }
 
 async function contentOf(input: Input, session: Session): Promise<unknown> {
@@ -44,9 +50,12 @@ async function contentOf(input: Input, session: Session): Promise<unknown> {
   }
 }
 
-async function stored(input: Input, session: Session, call: [method: string, path: string]): Promise<void> {
+async function stored(input: Input, session: Session, isNew: boolean): Promise<void> {
   const body = await contentOf(input, session);
-  const made = await (await session.api()).call<TemplateRecord>(...call, { body });
+  const api = await session.api();
+  const made = isNew
+    ? await api.call<TemplateRecord>('POST', '/templates', { body })
+    : await api.call<TemplateRecord>('PUT', await pathOf(api, input), { body });
   if (input.flag('json')) return printJson(session, made);
   session.terminal.say(
     `The template ${plain(made.name)} has the hash ${made.hash_id}. Rent it with: berth rent --template ${made.id}`,
@@ -56,16 +65,17 @@ async function stored(input: Input, session: Session, call: [method: string, pat
 
 /** `berth templates create`: makes a template of options, or of a JSON file. */
 export function createTemplate(input: Input, session: Session): Promise<void> {
-  return stored(input, session, ['POST', '/templates']);
+  return stored(input, session, true);
 }
 
 /** `berth templates replace`: the same id with another content. */
 export function replaceTemplate(input: Input, session: Session): Promise<void> {
-  return stored(input, session, ['PUT', pathOf(input)]);
+  return stored(input, session, false);
 }
 
 /** `berth templates rm`: deletes a template; instances of it go on. */
 export async function removeTemplate(input: Input, session: Session): Promise<void> {
-  await (await session.api()).call('DELETE', pathOf(input));
+  const api = await session.api();
+  await api.call('DELETE', await pathOf(api, input));
   session.terminal.say(`The template ${input.operands[0]} is deleted. Instances that were rented with it go on.`);
 }

@@ -19,7 +19,7 @@ function tokensOf({ input_tokens: input, output_tokens: output }: UsedAmount): s
 }
 
 /** What was used in these days; undefined when it is nothing. Tokens have columns where there are any. */
-function costsOf({ group, from, to, items, totals }: UsageAnswer): string | undefined {
+function costsOf({ group, from, to, items, totals }: UsageAnswer, width: number | undefined): string | undefined {
   if (items.length === 0) return undefined;
   const hasTokens = totals.some(({ calls }) => calls > 0);
   const tokens = (one: UsedAmount): string[] => (hasTokens ? tokensOf(one) : []);
@@ -39,8 +39,9 @@ function costsOf({ group, from, to, items, totals }: UsageAnswer): string | unde
     `${total.cost} ${total.currency}`,
     '',
   ]);
-  const titles = ['GPU', 'GPU HOURS', ...(hasTokens ? ['TOKENS IN', 'TOKENS OUT'] : []), 'COST', 'GROWS'];
-  return table([TITLES[group] ?? 'GROUP', ...titles], [...rows, ...sums]);
+  const titles = ['GPU', 'GPU HOURS', ...(hasTokens ? ['TOKENS IN', 'TOKENS OUT'] : []), 'COST', 'RUNNING'];
+  const fit = { width, optional: ['RUNNING', 'GPU HOURS'], kept: ['COST'] };
+  return table([TITLES[group] ?? 'GROUP', ...titles], [...rows, ...sums], fit);
 }
 
 function limitLines(limits: LimitsRecord): [string, string][] {
@@ -84,8 +85,13 @@ export async function usage(input: Input, session: Session): Promise<void> {
     }));
     return printJson(session, { limits, instances, usage: spent });
   }
-  const costs = costsOf(spent);
-  await session.terminal.out(`${costs === undefined ? '' : `${costs}\n`}${pairs(limitLines(limits))}`);
+  const { out: width } = session.terminal.columns;
+  const costs = costsOf(spent, width);
+  await session.terminal.out(`${costs === undefined ? '' : `${costs}\n`}${pairs(limitLines(limits), width)}`);
+  if (spent.unreadable !== undefined)
+    session.terminal.say(
+      `Not counted, because an amount or a time in it cannot be read: ${spent.unreadable.join(', ')}. Tell the operator.`,
+    );
   if (limits.policies.length > 0)
     session.terminal.say(
       `The operator can change the limits in TenantPolicy ${limits.policies.join(' and TenantPolicy ')}.`,

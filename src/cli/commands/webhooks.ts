@@ -1,7 +1,8 @@
 import type { List, WebhookRecord, WebhookWithSecret } from '../../wire/records.ts';
 import type { Input } from '../options.ts';
+import { printList } from '../print-list.ts';
 import { printJson, type Session } from '../session.ts';
-import { age, pairs, plain, table } from '../text.ts';
+import { age, pairs, plain } from '../text.ts';
 
 const pathOf = ({ operands }: Input, below = ''): string =>
   `/webhooks/${encodeURIComponent(operands[0] ?? '')}${below}`;
@@ -14,19 +15,20 @@ function hostOf({ url }: WebhookRecord): string {
 /** `berth webhooks`: the URLs that are told what happens. */
 export async function webhooks(input: Input, session: Session): Promise<void> {
   const answer = await (await session.api()).get<List<WebhookRecord>>('/webhooks');
-  if (input.flag('json')) return printJson(session, answer);
-  if (answer.data.length === 0) return session.terminal.say('You have no webhooks. berth webhooks add URL makes one.');
-  const rows = answer.data.map((one) => [
-    one.id,
-    one.name,
-    hostOf(one),
-    one.delivering?.reason ?? '',
-    one.last_delivered_at === null ? '' : age(one.last_delivered_at, session.now()),
-    String(one.dropped),
-    age(one.created_at, session.now()),
-  ]);
-  const fit = { width: session.terminal.columns.out, optional: ['AGE', 'DROPPED'] };
-  await session.terminal.out(table(['ID', 'NAME', 'HOST', 'DELIVERING', 'LAST', 'DROPPED', 'AGE'], rows, fit));
+  await printList(input, session, answer, {
+    titles: ['ID', 'NAME', 'HOST', 'DELIVERING', 'LAST', 'DROPPED', 'AGE'],
+    rows: answer.data.map((one) => [
+      one.id,
+      one.name,
+      hostOf(one),
+      one.delivering?.reason ?? '',
+      one.last_delivered_at === null ? '' : age(one.last_delivered_at, session.now()),
+      String(one.dropped),
+      age(one.created_at, session.now()),
+    ]),
+    optional: ['AGE', 'DROPPED'],
+    empty: 'You have no webhooks. berth webhooks add URL makes one.',
+  });
 }
 
 /** `berth webhooks show`: one webhook, and how its deliveries go. */
@@ -35,21 +37,24 @@ export async function showWebhook(input: Input, session: Session): Promise<void>
   if (input.flag('json')) return printJson(session, record);
   const { delivering } = record;
   await session.terminal.out(
-    pairs([
-      ['id', record.id],
-      ['name', record.name],
-      ['url', record.url],
-      ['events', record.events?.join(', ') ?? 'all'],
+    pairs(
       [
-        'delivering',
-        delivering === null ? 'not known yet' : `${delivering.status ? 'yes' : 'no'} (${delivering.reason})`,
+        ['id', record.id],
+        ['name', record.name],
+        ['url', record.url],
+        ['events', record.events?.join(', ') ?? 'all'],
+        [
+          'delivering',
+          delivering === null ? 'not known yet' : `${delivering.status ? 'yes' : 'no'} (${delivering.reason})`,
+        ],
+        ['message', delivering?.message],
+        ['last delivered', record.last_delivered_at ?? undefined],
+        ['failing since', record.failed_since ?? undefined],
+        ['dropped', String(record.dropped)],
+        ['created', record.created_at],
       ],
-      ['message', delivering?.message],
-      ['last delivered', record.last_delivered_at ?? undefined],
-      ['failing since', record.failed_since ?? undefined],
-      ['dropped', String(record.dropped)],
-      ['created', record.created_at],
-    ]),
+      session.terminal.columns.out,
+    ),
   );
 }
 

@@ -1,7 +1,7 @@
 import { Api } from '../api/client.ts';
-import { isBroken } from '../rent/progress.ts';
+import { isBroken } from '../api/failures.ts';
 import { createSession, type Session } from '../session.ts';
-import type { Environment } from '../settings.ts';
+import { type Access, allowedBy, type Environment, requireEncrypted } from '../settings.ts';
 import type { Terminal } from '../terminal.ts';
 import { findRoute } from './find-url.ts';
 import { Kubectl } from './kubectl.ts';
@@ -37,11 +37,14 @@ export function createKubeSession(env: Environment, terminal: Terminal, flags: r
   const closing: (() => Promise<void>)[] = [];
   const session: Session = createSession(env, terminal, async () => {
     const route = await findRoute(kubectl, session);
+    const allowed = allowedBy(env);
+    requireEncrypted({ url: route.url, ...allowed });
     closing.push(route.close);
     const key = await makeShortKey(kubectl, session.now());
     closing.push(key.remove);
-    await known({ url: route.url, key: key.token }, session);
-    return { url: route.url, key: key.token };
+    const access: Access = { url: route.url, key: key.token, ...allowed };
+    await known(access, session);
+    return access;
   });
   return {
     session,
@@ -52,11 +55,11 @@ export function createKubeSession(env: Environment, terminal: Terminal, flags: r
 }
 
 /** Waits until the server knows a key that was just made. The last refusal is the caller's. */
-async function known(access: { url: string; key: string }, session: Session): Promise<void> {
+async function known(access: Access, session: Session): Promise<void> {
   const end = session.now() + KNOWN_WITHIN_MS;
   for (;;) {
     try {
-      await new Api(access).get('/');
+      await new Api(access, session.env).get('/');
       return;
     } catch (error) {
       if (session.now() > end || isBroken(error)) throw error;

@@ -2,18 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { CliFailure } from '../failure.ts';
+import { withoutKey } from '../settings.ts';
 import { plain } from '../text.ts';
 
 /** The failure of kubectl with a next step, unless it has one. */
 export function withNext(error: unknown, next: string): CliFailure {
   if (!(error instanceof CliFailure)) return new CliFailure(String(error), { next });
   return error.next === undefined ? new CliFailure(error.message, { exitCode: error.exitCode, next }) : error;
-}
-
-/** The environment without an API key, which is nothing for kubectl and for what signs in for it. */
-function environment(): NodeJS.ProcessEnv {
-  const { BERTH_API_KEY: _key, ...others } = process.env;
-  return others;
 }
 
 /** kubectl with one kubeconfig and context: it knows every way to sign in to a cluster. */
@@ -27,7 +22,10 @@ export class Kubectl {
 
   /** What kubectl prints. `input` goes to it, so that secrets stay off its command line. Throws with kubectl's words. */
   async run(args: readonly string[], input = ''): Promise<string> {
-    const child = spawn('kubectl', [...this.#flags, ...args], { stdio: ['pipe', 'pipe', 'pipe'], env: environment() });
+    const child = spawn('kubectl', [...this.#flags, ...args], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: withoutKey(process.env),
+    });
     child.stdin.on('error', () => undefined);
     child.stdin.end(input);
     try {
@@ -48,6 +46,9 @@ export class Kubectl {
 
   /** Starts kubectl and leaves it running. Its input is closed; its output is for the caller. */
   start(args: readonly string[]): ChildProcess {
-    return spawn('kubectl', [...this.#flags, ...args], { stdio: ['ignore', 'pipe', 'pipe'], env: environment() });
+    return spawn('kubectl', [...this.#flags, ...args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: withoutKey(process.env),
+    });
   }
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { usageFailure } from '../failure.ts';
 import type { Input, Options } from '../options.ts';
@@ -5,7 +6,12 @@ import type { Environment } from '../settings.ts';
 
 /** What an instance and a template run. */
 export const PROGRAM: Options = {
-  runtype: { type: 'string', value: 'KIND', help: 'ssh (default), jupyter or args' },
+  runtype: {
+    type: 'string',
+    value: 'KIND',
+    suggested: ['ssh', 'jupyter', 'args'],
+    help: 'ssh (default), jupyter or args',
+  },
   disk: { type: 'string', value: 'GB', help: 'size of the disk at /workspace' },
   env: {
     type: 'string',
@@ -23,7 +29,12 @@ export const PROGRAM: Options = {
     help: 'port that programs in the instance serve',
   },
   'on-start': { type: 'string', value: 'FILE', help: 'shell script that runs after each start' },
-  registry: { type: 'string', value: 'NAME', help: 'credentials for a private image, of berth registries' },
+  registry: {
+    type: 'string',
+    value: 'NAME',
+    names: 'registry',
+    help: 'credentials for a private image, of berth registries',
+  },
 };
 
 /** What people call it. */
@@ -33,9 +44,25 @@ export const NAMED: Options = { name: { type: 'string', short: 'n', value: 'TEXT
 export const LIFE: Options = {
   'max-duration': { type: 'string', value: 'TIME', help: 'ends each start after, for example, 12h' },
   'idle-timeout': { type: 'string', value: 'TIME', help: 'ends the start after this time without a session' },
-  'on-expiry': { type: 'string', value: 'WHAT', help: 'what follows then: stop (default) or delete' },
-  'on-gpu-failure': { type: 'string', value: 'DO', help: 'when a GPU fails: keep (default) or restart' },
-  key: { type: 'string', multiple: true, value: 'ID', help: 'SSH key that opens it; by default all keys do' },
+  'on-expiry': {
+    type: 'string',
+    value: 'WHAT',
+    values: ['stop', 'delete'],
+    help: 'what follows then: stop (default) or delete',
+  },
+  'on-gpu-failure': {
+    type: 'string',
+    value: 'DO',
+    values: ['keep', 'restart'],
+    help: 'when a GPU fails: keep (default) or restart',
+  },
+  key: {
+    type: 'string',
+    multiple: true,
+    value: 'ID',
+    names: 'key',
+    help: 'SSH key that opens it; by default all keys do',
+  },
   ...NAMED,
 };
 
@@ -69,13 +96,15 @@ function portOf(text: string): Record<string, unknown> {
   return present({ container_port: Number(port), protocol });
 }
 
-/** The text of a file that an option names; `-` is not special. */
+/** The text of a file that an option names, without the mark that Windows begins UTF-8 with; `-` is not special. */
 export async function fileOf(option: string, path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined;
-  return await readFile(path, 'utf8').catch((error: unknown) => {
+  const bytes = await readFile(path).catch((error: unknown) => {
     const said = error instanceof Error ? error.message : String(error);
     throw usageFailure(`--${option}: ${said}.`, 'Write the path of a file that you can read.');
   });
+  if (!isUtf8(bytes)) throw usageFailure(`--${option}: ${path} is not text in UTF-8.`, 'Save it as UTF-8.');
+  return new TextDecoder().decode(bytes);
 }
 
 function some<T>(list: readonly T[]): readonly T[] | undefined {
@@ -103,7 +132,7 @@ export async function programOf(input: Input, env: Environment): Promise<Record<
 /** The ids of --key. */
 export function keyIds(input: Input): readonly number[] | undefined {
   const ids = input.texts('key').map((text) => {
-    if (!/^\d{1,15}$/.test(text)) throw usageFailure(`--key ${text} is not valid: berth keys shows the ids.`);
+    if (!/^\d{1,15}$/.test(text)) throw usageFailure(`--key ${text} is not valid: berth ssh-keys shows the ids.`);
     return Number(text);
   });
   return some(ids);
@@ -121,6 +150,7 @@ export function lifeOf(input: Input, clear = false): Record<string, unknown> {
     idle_timeout: text('idle-timeout'),
     on_expiry: input.text('on-expiry'),
     on_gpu_failure: input.text('on-gpu-failure'),
+    max_price_per_hour: text('max-price'),
     ssh_key_ids: keyIds(input),
   });
 }

@@ -6,6 +6,7 @@ import type { FoundOffer, List, SshKeyRecord } from '../../wire/records.ts';
 import { offerTable } from '../commands/offers.ts';
 import { CliFailure } from '../failure.ts';
 import type { Session } from '../session.ts';
+import { plain } from '../text.ts';
 import { hasName } from './search.ts';
 
 /** Offers that a person compares at once. */
@@ -21,16 +22,18 @@ export async function chooseOffer(
   const { terminal } = session;
   const view = { interruptible, numbered: true, width: terminal.columns.say };
   let shown = free;
-  for (;;) {
-    terminal.say(offerTable(shown.slice(0, SHOWN), view).trimEnd());
-    if (shown.length > SHOWN) terminal.say(`${shown.length - SHOWN} more: write a part of a name to see fewer.`);
-    const answer = (await terminal.ask('Number of an offer, a part of a GPU name, or q to end [1]: ')).trim();
+  for (let isNew = true; ;) {
+    if (isNew) terminal.say(offerTable(shown.slice(0, SHOWN), view).trimEnd());
+    if (isNew && shown.length > SHOWN)
+      terminal.say(`${shown.length - SHOWN} more: write words of a name to see fewer.`);
+    const answer = (await terminal.ask('Number of an offer, words of a GPU name, or q to end [1]: ')).trim();
     if (answer === 'q') throw NOTHING_RENTED;
     const chosen = shown[Number(answer || '1') - 1];
     if (chosen !== undefined) return chosen;
     const named = free.filter((offer) => hasName(offer, answer));
-    if (named.length === 0) terminal.say(`No free offer is called ${answer}.`);
-    shown = named.length === 0 ? free : named;
+    isNew = named.length > 0;
+    if (isNew) shown = named;
+    else terminal.say(`No free offer is called ${plain(answer)}: write a number of the list, or words of a name.`);
   }
 }
 
@@ -54,7 +57,7 @@ export async function offerKey(api: Api, session: Session): Promise<void> {
   if ((await api.get<List<SshKeyRecord>>('/ssh-keys')).data.length > 0) return;
   const own = await ownPublicKey(env['HOME'] || homedir());
   const missing = 'You have no SSH key here, so nobody can log in yet.';
-  if (own === undefined) return terminal.say(`Warning: ${missing} Add one at any time: berth keys add FILE.pub`);
+  if (own === undefined) return terminal.say(`Warning: ${missing} Add one at any time: berth ssh-keys add FILE.pub`);
   const answer = (await terminal.ask(`${missing} Register ${own.path}? [Y/n] `)).trim();
   if (/^n/i.test(answer)) return;
   const name = own.text.split(' ')[2] || 'berth';

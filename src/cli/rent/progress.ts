@@ -1,7 +1,6 @@
 import type { Api } from '../api/client.ts';
-import { isPassing } from '../api/client.ts';
-import { eventsOf } from '../../wire/event-stream.ts';
 import { instancePath } from '../api/find-instance.ts';
+import { followEvents } from '../api/follow-events.ts';
 import type { InstanceRecord } from '../../wire/records.ts';
 import { CliFailure } from '../failure.ts';
 import type { Session } from '../session.ts';
@@ -59,31 +58,12 @@ function isReady(record: InstanceRecord): boolean {
 
 /** The records of an instance as they change, over lost connections and from replica to replica. */
 async function* recordsOf(api: Api, id: string, session: Session): AsyncGenerator<InstanceRecord> {
-  let lastEventId = '';
-  for (let failures = 0; ;) {
-    try {
-      const headers = { accept: 'text/event-stream', ...(lastEventId && { 'last-event-id': lastEventId }) };
-      const body = await api.open('GET', instancePath(id), { headers });
-      failures = 0;
-      for await (const event of eventsOf(body)) {
-        lastEventId = event.id || lastEventId;
-        if (event.type === 'deleted') {
-          throw new CliFailure(`${plain(id)} was deleted.`, { next: `berth events ${plain(id)} tells its history.` });
-        }
-        yield JSON.parse(event.data) as InstanceRecord;
-      }
-    } catch (error) {
-      if (!isPassing(error) && !isBroken(error)) throw error;
-      failures += 1;
-      if (failures > 30) throw error;
+  for await (const { type, data } of followEvents(api, instancePath(id), session)) {
+    if (type === 'deleted') {
+      throw new CliFailure(`${plain(id)} was deleted.`, { next: `berth events ${plain(id)} tells its history.` });
     }
-    await session.sleep(2000);
+    yield JSON.parse(data) as InstanceRecord;
   }
-}
-
-/** Whether a stream broke that had begun: Node's fetch says so with a TypeError. */
-export function isBroken(error: unknown): boolean {
-  return error instanceof TypeError && (error.message === 'terminated' || error.message.startsWith('fetch failed'));
 }
 
 /**

@@ -1,16 +1,19 @@
 import type { Api } from '../api/client.ts';
 import type { FoundOffer, List } from '../../wire/records.ts';
+import { CliFailure, EXIT } from '../failure.ts';
+import { didYouMean } from '../nearest.ts';
 import type { Input, Options } from '../options.ts';
+import { plain } from '../text.ts';
 
 /** The image. */
 export const IMAGE: Options = { image: { type: 'string', short: 'i', value: 'IMAGE', help: 'container image' } };
 
 /** What says which offers are wanted. */
 export const FILTERS: Options = {
-  gpu: { type: 'string', short: 'g', value: 'NAME', help: 'GPUs with this in their name, for example h100' },
+  gpu: { type: 'string', short: 'g', value: 'NAME', names: 'gpu', help: 'GPUs of this name, for example h100' },
   gpus: { type: 'string', value: 'N', help: 'number of GPUs' },
   memory: { type: 'string', value: 'GB', help: 'memory of one GPU, at least' },
-  'max-price': { type: 'string', value: 'AMOUNT', help: 'largest price of an hour' },
+  'max-price': { type: 'string', value: 'AMOUNT', help: 'largest price of an hour, also of later starts' },
   interruptible: { type: 'boolean', help: 'cheaper; others may take the place' },
   ...IMAGE,
 };
@@ -31,15 +34,47 @@ export function searchOf(input: Input): Record<string, unknown> {
   return Object.fromEntries(Object.entries(entries).filter(([, value]) => value !== undefined));
 }
 
-/** Whether all words of a text stand in the name of the GPU, in any case. */
-export function hasName({ gpu_name: name }: FoundOffer, text: string): boolean {
-  const words = text.toLowerCase().split(/[\s-]+/);
-  return words.every((word) => name.toLowerCase().includes(word));
+const wordsOf = (text: string): string[] =>
+  text
+    .toLowerCase()
+    .split(/[\s_-]+/)
+    .filter(Boolean);
+
+/**
+ * Whether all words of a text stand in the name of the GPU, in any case: whole words, so that l4 is no L40S. Words of the name
+ * that follow each other may be written as one: rtx4090.
+ */
+export function hasName({ gpu_name: name }: Pick<FoundOffer, 'gpu_name'>, text: string): boolean {
+  const [words, parts] = [wordsOf(text), wordsOf(name)];
+  const runs = new Set(
+    parts.flatMap((_, from) => parts.slice(from).map((_part, more) => parts.slice(from, from + more + 1).join(''))),
+  );
+  return words.length > 0 && words.every((word) => runs.has(word));
 }
 
-/** The offers that fit, cheapest first, free or not. */
+/** Places of an offer in the order in which people want them: a GPU of one's own, then a slice, then one that is shared. */
+const ORDER = ['whole', 'mig'];
+
+function rankOf({ isolation, simulated }: FoundOffer): number {
+  const rank = ORDER.indexOf(isolation);
+  return (simulated ? ORDER.length + 1 : 0) + (rank === -1 ? ORDER.length : rank);
+}
+
+/** The offers that fit, free or not: whole GPUs before slices and simulated ones last, each of them cheapest first. */
 export async function offersFor(api: Api, input: Input): Promise<readonly FoundOffer[]> {
   const { data } = await api.call<List<FoundOffer>>('POST', '/offers/search', { body: searchOf(input) });
   const name = input.text('gpu');
-  return name === undefined ? data : data.filter((offer) => hasName(offer, name));
+  const ranked = data.toSorted((a, b) => rankOf(a) - rankOf(b));
+  if (name === undefined) return ranked;
+  const named = ranked.filter((offer) => hasName(offer, name));
+  if (named.length > 0 || data.length === 0) return named;
+  const known = [...new Set(data.map((offer) => offer.gpu_name))];
+  throw new CliFailure(`No GPU that fits is called ${name}.`, {
+    exitCode: EXIT.noCapacity,
+    next:
+      didYouMean(
+        name,
+        known.flatMap((one) => [one, ...wordsOf(one)]),
+      ) ?? `There are: ${known.map(plain).join(', ')}.`,
+  });
 }

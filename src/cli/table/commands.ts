@@ -1,4 +1,4 @@
-import { type Command, JSON_OPTION, YES } from '../options.ts';
+import { type Command, JSON_OPTION, LIST_OPTIONS, type Options, YES } from '../options.ts';
 import { LIFE, PROGRAM } from '../rent/body.ts';
 import { FILTERS } from '../rent/search.ts';
 import { ACCOUNT } from './account.ts';
@@ -9,7 +9,10 @@ const ACCESS: Command[] = [
     name: 'login',
     summary: 'store a server and the API key for it',
     operands: ['URL'],
-    options: {},
+    options: {
+      web: { type: 'boolean', short: 'w', help: 'open the page that makes keys in a browser' },
+      'plain-http': { type: 'boolean', help: 'send the key without encryption, where others can read it' },
+    },
     examples: ['berth login https://gpu.example.com', 'berth login https://gpu.example.com <key.txt'],
     secret: 'key',
     load: async () => (await import('../commands/login.ts')).login,
@@ -21,26 +24,81 @@ const ACCESS: Command[] = [
     options: {},
     load: async () => (await import('../commands/login.ts')).logout,
   },
+  {
+    name: 'profiles',
+    summary: 'list your logins on this machine',
+    operands: [],
+    options: LIST_OPTIONS,
+    examples: ['berth --profile work login https://gpu.example.com', 'berth --profile work ls'],
+    load: async () => (await import('../commands/profiles.ts')).profiles,
+  },
+  {
+    name: 'profiles use',
+    summary: 'choose the login of the next commands',
+    operands: ['PROFILE'],
+    names: 'profile',
+    options: {},
+    load: async () => (await import('../commands/profiles.ts')).useProfile,
+  },
 ];
+
+const TEMPLATE: Options = {
+  template: {
+    type: 'string',
+    short: 't',
+    value: 'TEMPLATE',
+    names: 'template',
+    help: 'id or name, of berth templates',
+  },
+};
+
+/** Of LIFE and PROGRAM, what a program may have that ends by itself. */
+const { 'idle-timeout': _idle, key: _key, ...RUN_LIFE } = LIFE;
+const { runtype: _runtype, 'on-start': _onStart, ...RUN_PROGRAM } = PROGRAM;
+
+const RUN: Command = {
+  name: 'run',
+  summary: 'run one program on a GPU; give it back at its end',
+  operands: ['[-- WORD...]'],
+  options: {
+    upload: { type: 'string', short: 'u', value: 'FOLDER', help: 'its files go to /workspace, where it runs' },
+    exclude: { type: 'string', multiple: true, value: 'PATTERN', help: 'files to leave out, as tar knows them' },
+    output: { type: 'string', short: 'o', value: 'FOLDER', help: 'for what it writes; by default berth-ID' },
+    'no-fetch': { type: 'boolean', help: 'fetch nothing of what it writes' },
+    attach: { type: 'string', value: 'INSTANCE', names: 'instance', help: 'come back to a run that goes on' },
+    offer: { type: 'string', value: 'ID', help: 'the offer; by default the cheapest free one that fits' },
+    ...FILTERS,
+    ...TEMPLATE,
+    ...RUN_LIFE,
+    ...RUN_PROGRAM,
+    queue: { type: 'boolean', help: 'wait in line when no place is free' },
+    ...YES,
+    json: { type: 'boolean', help: 'print JSON for programs' },
+  },
+  examples: ['berth run --gpu l4 -- nvidia-smi', 'berth run --gpu l4 --upload . --yes -- python train.py'],
+  load: async () => (await import('../commands/run.ts')).run,
+};
 
 const RENTING: Command[] = [
   {
     name: 'offers',
-    summary: 'list what is for rent, cheapest first',
+    summary: 'list what is for rent, whole GPUs first',
     operands: [],
-    options: { ...FILTERS, all: { type: 'boolean', short: 'a', help: 'also what has no free place' }, ...JSON_OPTION },
+    options: { ...FILTERS, all: { type: 'boolean', short: 'a', help: 'also what has no free place' }, ...LIST_OPTIONS },
     load: async () => (await import('../commands/offers.ts')).offers,
   },
   {
     name: 'rent',
+    aliases: ['create'],
     summary: 'rent an instance; asks for what is not given',
     operands: ['[-- WORD...]'],
     options: {
       offer: { type: 'string', value: 'ID', help: 'the offer; by default the cheapest free one that fits' },
       ...FILTERS,
-      template: { type: 'string', short: 't', value: 'ID', help: 'template, of berth templates' },
+      ...TEMPLATE,
       ...LIFE,
       ...PROGRAM,
+      root: { type: 'boolean', help: 'be root, whatever user the image names' },
       monitoring: { type: 'boolean', help: 'run an exporter of GPU metrics' },
       'keep-disk': { type: 'boolean', help: 'keep the disk when the instance is deleted' },
       queue: { type: 'boolean', help: 'wait in line when no place is free' },
@@ -55,6 +113,7 @@ const RENTING: Command[] = [
     ],
     load: async () => (await import('../commands/rent.ts')).rent,
   },
+  RUN,
 ];
 
 const MODELS: Command[] = [
@@ -62,7 +121,7 @@ const MODELS: Command[] = [
     name: 'models',
     summary: 'list the models that can be called',
     operands: [],
-    options: JSON_OPTION,
+    options: LIST_OPTIONS,
     load: async () => (await import('../commands/chat.ts')).models,
   },
   {
@@ -71,7 +130,7 @@ const MODELS: Command[] = [
     operands: ['[QUESTION...]'],
     repeats: true,
     options: {
-      model: { type: 'string', short: 'm', value: 'MODEL', help: 'model, of berth models' },
+      model: { type: 'string', short: 'm', value: 'MODEL', names: 'model', help: 'model, of berth models' },
       system: { type: 'string', value: 'TEXT', help: 'system prompt' },
     },
     load: async () => (await import('../commands/chat.ts')).chat,
@@ -89,11 +148,16 @@ export const GROUPS: readonly (readonly [title: string, commands: readonly Comma
 
 export const COMMANDS: readonly Command[] = GROUPS.flatMap(([, commands]) => commands);
 
+/** What may stand first in a command line, beside the aliases. */
+export function commandNames(): string[] {
+  return [...new Set(COMMANDS.map(({ name }) => name.split(' ', 1)[0] ?? ''))].concat('completion', 'man', 'help');
+}
+
 /** The command that the words begin with, and the words after its name; undefined when there is none. */
 export function findCommand(words: readonly string[]): { command: Command; args: readonly string[] } | undefined {
   for (const length of [2, 1]) {
     const name = words.slice(0, length).join(' ');
-    const command = COMMANDS.find((one) => one.name === name);
+    const command = COMMANDS.find((one) => one.name === name || one.aliases?.includes(name));
     if (command !== undefined && words.length >= length) return { command, args: words.slice(length) };
   }
   return undefined;

@@ -1,7 +1,9 @@
-import { type Command, JSON_OPTION, type Options, YES } from '../options.ts';
+import { type Command, JSON_OPTION, LIST_OPTIONS, type Options, YES } from '../options.ts';
 import { LIFE } from '../rent/body.ts';
 
 const INSTANCE = ['INSTANCE'];
+const WATCH: Options = { watch: { type: 'boolean', short: 'w', help: 'go on with every change' } };
+const URL_ONLY: Options = { url: { type: 'boolean', help: 'print the address and open nothing' } };
 const IDENTITY: Options = {
   identity: { type: 'string', short: 'i', value: 'FILE', help: 'private key to log in with' },
 };
@@ -13,9 +15,10 @@ export const NO_WAIT: Options = { 'no-wait': { type: 'boolean', help: 'return at
 export const INSTANCES: Command[] = [
   {
     name: 'ls',
+    aliases: ['list', 'ps'],
     summary: 'list your instances',
     operands: [],
-    options: JSON_OPTION,
+    options: { ...WATCH, ...LIST_OPTIONS },
     load: async () => (await import('../commands/instances.ts')).list,
   },
   {
@@ -27,20 +30,21 @@ export const INSTANCES: Command[] = [
   },
   {
     name: 'logs',
-    summary: 'print what an instance says',
+    summary: 'print the log of an instance',
     operands: INSTANCE,
     options: {
       follow: { type: 'boolean', short: 'f', help: 'go on with new lines' },
       tail: { type: 'string', short: 'n', value: 'N', help: 'only the last lines' },
       since: { type: 'string', value: 'TIME', help: 'only lines of the last 10m, or since an RFC 3339 time' },
       previous: { type: 'boolean', help: 'before the last restart of the container' },
+      start: { type: 'string', value: 'N', help: 'of the N-th start, which berth events numbers' },
       ...JSON_OPTION,
     },
     load: async () => (await import('../commands/logs.ts')).logs,
   },
   {
     name: 'events',
-    summary: 'tell what happened to an instance',
+    summary: 'show the history of an instance',
     operands: INSTANCE,
     options: JSON_OPTION,
     load: async () => (await import('../commands/logs.ts')).events,
@@ -80,10 +84,41 @@ export const INSTANCES: Command[] = [
     load: async () => (await import('../commands/ssh.ts')).copy,
   },
   {
-    name: 'stop',
-    summary: 'stop an instance and keep its disk',
+    name: 'open',
+    summary: 'open a port, Jupyter or the dashboard in a browser',
+    operands: ['[INSTANCE]', '[PORT]'],
+    options: {
+      path: { type: 'string', value: 'PATH', help: 'the first page, by default /' },
+      ...URL_ONLY,
+      ...JSON_OPTION,
+    },
+    examples: ['berth open', 'berth open i-1a2b3c', 'berth open i-1a2b3c 7860 --path /docs'],
+    load: async () => (await import('../commands/open.ts')).open,
+  },
+  {
+    name: 'code',
+    summary: 'open a folder of an instance in VS Code',
+    operands: ['INSTANCE', '[FOLDER]'],
+    options: {
+      editor: { type: 'string', value: 'NAME', values: ['code', 'cursor'], help: 'code (default) or cursor' },
+      ...IDENTITY,
+      ...URL_ONLY,
+    },
+    examples: ['berth code i-1a2b3c', 'berth code i-1a2b3c /workspace/src --editor cursor'],
+    load: async () => (await import('../commands/code.ts')).code,
+  },
+  {
+    name: 'top',
+    summary: 'show what an instance used in the last hour',
     operands: INSTANCE,
-    options: JSON_OPTION,
+    options: { watch: { type: 'boolean', short: 'w', help: 'draw it again with new values' }, ...JSON_OPTION },
+    load: async () => (await import('../commands/top.ts')).top,
+  },
+  {
+    name: 'stop',
+    summary: 'stop an instance; asks where its disk would be lost',
+    operands: INSTANCE,
+    options: { ...YES, ...JSON_OPTION },
     load: async () => (await import('../commands/change.ts')).stop,
   },
   {
@@ -103,10 +138,11 @@ export const INSTANCES: Command[] = [
   },
   {
     name: 'set',
-    summary: 'change name, label, end or keys; none clears',
+    summary: 'change settings of an instance; none clears',
     operands: INSTANCE,
     options: {
       label: { type: 'string', value: 'TEXT', help: 'free text' },
+      'max-price': { type: 'string', value: 'AMOUNT', help: 'most that a start may cost per hour' },
       ...LIFE,
       ...JSON_OPTION,
     },
@@ -114,8 +150,10 @@ export const INSTANCES: Command[] = [
   },
   {
     name: 'rm',
-    summary: 'delete an instance and give its GPUs back',
-    operands: INSTANCE,
+    aliases: ['delete', 'destroy'],
+    summary: 'delete instances and give their GPUs back',
+    operands: ['INSTANCE...'],
+    repeats: true,
     options: YES,
     load: async () => (await import('../commands/change.ts')).remove,
   },

@@ -1,11 +1,10 @@
 import type { ReadStore } from '../../kube/watch/store.ts';
+import { compareText } from '../../lib/compare.ts';
 import { keyOf } from '../../kube/types.ts';
 import {
   type Account,
-  accountsOf,
   drawsOn,
   firstHour,
-  type Holder,
   isSpent,
   type Line,
   lineText,
@@ -14,21 +13,43 @@ import {
   periodOf,
   shareOf,
 } from '../../budgets/accounts.ts';
-import { ownersOf, TENANT } from '../../budgets/spending.ts';
+import { type Holder, KeptAccounts } from '../../budgets/kept-accounts.ts';
+import { ownersOf, Spending, TENANT } from '../../budgets/spending.ts';
 import { stopOrder } from '../../budgets/stop-order.ts';
-import { budgetRefusal, type BudgetWords, keyBudget, spentWords, tenantBudget } from '../../budgets/words.ts';
+import {
+  budgetRefusal,
+  type BudgetWords,
+  deletedKeyBudget,
+  keyBudget,
+  spentWords,
+  tenantBudget,
+} from '../../budgets/words.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Month } from '../../ledger/month.ts';
+import { sameJson } from '../../lib/json.ts';
+import { type Month, monthOf } from '../../ledger/month.ts';
 import { type ApiKey, createdByKey, creatingKey } from '../../resources/api-key.ts';
+import type { Payers } from '../../resources/instances/claim.ts';
 import type { Claim, GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { type Budget, budgetSchema, isBudget } from '../../resources/tenants/budget.ts';
+import {
+  type KeyBudget,
+  MOST_KEY_BUDGETS,
+  TENANT_LIMIT_NAME,
+  type TenantLimit,
+} from '../../resources/tenants/tenant-limit.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
+import { payersOf } from '../gpu-instance/decide/transitions.ts';
 import type { Waiting } from '../gpu-instance/decide/status/ready.ts';
+import type { TenantLine } from '../gpu-instance/tenant-line.ts';
 import type { LimitOf } from '../tenants/tenant-ceilings.ts';
 import type { Recorded } from './records.ts';
 
 export interface BudgetsDeps {
-  stores: { instances: ReadStore<GpuInstance>; apiKeys: ReadStore<ApiKey> };
+  stores: {
+    instances: ReadStore<GpuInstance>;
+    apiKeys: ReadStore<ApiKey>;
+    tenantLimits: Pick<ReadStore<TenantLimit>, 'get'>;
+  };
   /** The claim that was granted to an instance, while no cache shows it. */
   assumedClaim: (key: string) => Claim | undefined;
   ceilingsOf: LimitOf;
@@ -43,13 +64,24 @@ export interface OwnedBudget {
   owner: string;
   budget: Budget;
   words: BudgetWords;
+  /** Name of the key that was deleted. */
+  deletedKey?: string;
 }
 
 /** A budget with what was spent of it. */
 export interface CountedBudget extends OwnedBudget {
   month: Month;
   lines: Line[];
+  /** Of the newest token record that is counted; undefined where none is. */
+  tokensVersion: string | undefined;
 }
+
+interface Counted extends CountedBudget {
+  account: Account;
+}
+
+/** The instances of tenants that wait for room in their budgets. */
+export type BudgetLine = Pick<TenantLine, 'wakeAll' | 'serveBudget'>;
 
 /** Of a key whose budget cannot be read: nothing may be spent. */
 const CLOSED: Budget = { costs: [], gpuHours: 0 };
@@ -64,45 +96,85 @@ export class Budgets {
   readonly #deps: BudgetsDeps;
   /** By namespace, then by owner, as they were counted last. */
   readonly #counted = new Map<string, ReadonlyMap<string, CountedBudget>>();
-  /** The same as `look` saw them last: what it compares with, to find out whether there is more room. */
-  readonly #looked = new Map<string, ReadonlyMap<string, CountedBudget>>();
+  /** By namespace: what its budgets are counted from. */
+  readonly #accounts = new Map<string, KeptAccounts>();
   /** Namespaces with an instance that waits until usage records are read. */
   readonly #waiting = new Set<string>();
+  /**
+   * Budgets that keys had when they were deleted in this term, by namespace and name, until the TenantLimit has them:
+   * undefined for a key without one.
+   */
+  readonly #deleted = new Map<string, Map<string, Budget | undefined>>();
   #wake: AddKey | undefined;
-  #wakeWaiting: (namespace: string) => void = () => undefined;
+  #line: BudgetLine | undefined;
 
   constructor(deps: BudgetsDeps) {
     this.#deps = deps;
   }
 
-  /** Wakes instances that a spent budget stops. `wakeWaiting` wakes those of a tenant that wait for room. */
-  source(wakeWaiting: (namespace: string) => void): Source {
+  /** Wakes instances that a spent budget stops, and those in the line that have room. */
+  source(line: BudgetLine): Source {
     return {
       synced: Promise.resolve(),
       start: (add) => {
         this.#wake = add;
-        this.#wakeWaiting = wakeWaiting;
+        this.#line = line;
+        const unfollow = this.#deps.stores.apiKeys.onChange(({ before, after }) => {
+          if (before !== undefined && after === undefined) this.#noteDeleted(before);
+        });
         return () => {
+          unfollow();
           this.#wake = undefined;
-          this.#wakeWaiting = () => undefined;
+          this.#line = undefined;
         };
       },
     };
   }
 
-  /** The budgets of a tenant and of its keys. */
+  /** The budgets of a tenant and of its keys, deleted ones included. */
   of(namespace: string): OwnedBudget[] {
-    return [...this.#ofTenant(namespace), ...this.#deps.stores.apiKeys.by('namespace', namespace).flatMap(ofKey)];
+    const ofKeys = this.#deps.stores.apiKeys.by('namespace', namespace).flatMap(ofKey);
+    return [...this.#ofTenant(namespace), ...ofKeys, ...this.#ofDeleted(namespace)];
   }
 
-  /** Whether a budget holds for what this creator rents in the namespace. */
-  isMetered(namespace: string, createdBy: string | undefined): boolean {
-    return this.#owned(namespace, createdBy).length > 0;
+  /**
+   * The budgets of keys that the TenantLimit is to remember: of those that are there, and of deleted ones of which an
+   * instance is left. The cache of instances may be behind that of keys, so a deleted one stays for the rest of its month.
+   * Where there are too many, those with instances come first.
+   */
+  toRemember(namespace: string): Pick<KeyBudget, 'name' | 'budget'>[] {
+    const month = monthOf(this.#deps.clock.now()).name;
+    const known = new Map(this.#remembered(namespace).map((one) => [one.name, one]));
+    const isRecent = (name: string): boolean => (known.get(name)?.used?.month ?? month) === month;
+    const payers = new Set(this.#deps.stores.instances.by('namespace', namespace).flatMap(ownersOfInstance));
+    const isPayer = (name: string): boolean => payers.has(createdByKey(name));
+    const deleted = this.#ofDeleted(namespace).flatMap(({ deletedKey: name = '', budget }) => ({ name, budget }));
+    const there = this.#deps.stores.apiKeys
+      .by('namespace', namespace)
+      .flatMap((key) => ofKey(key).map(({ budget }) => ({ name: key.metadata.name, budget })));
+    const wanted = [...there, ...deleted.filter(({ name }) => isPayer(name) || isRecent(name))]
+      .toSorted((a, b) => Number(isPayer(b.name)) - Number(isPayer(a.name)) || compareText(a.name, b.name))
+      .slice(0, MOST_KEY_BUDGETS);
+    const byName = new Map(wanted.map(({ name, budget }) => [name, budget]));
+    const seen = this.#deleted.get(namespace);
+    for (const name of seen?.keys() ?? []) if (sameJson(byName.get(name), known.get(name)?.budget)) seen?.delete(name);
+    if (seen?.size === 0) this.#deleted.delete(namespace);
+    return wanted;
+  }
+
+  #remembered(namespace: string): readonly KeyBudget[] {
+    const limit = this.#deps.stores.tenantLimits.get(keyOf({ namespace, name: TENANT_LIMIT_NAME }));
+    return limit?.status?.keyBudgets ?? [];
+  }
+
+  /** Whether a budget holds for what these pay for in the namespace. */
+  isMetered(namespace: string, payers: Payers): boolean {
+    return this.#owned(namespace, payers).length > 0;
   }
 
   /** Why an instance may not have the place of this claim; undefined when every budget has room for its first hour. */
   refusal(namespace: string, claim: Claim): Waiting | undefined {
-    const owned = this.#owned(namespace, claim.createdBy);
+    const owned = this.#owned(namespace, claim);
     if (owned.length === 0) return undefined;
     const now = this.#deps.clock.now();
     const counted = this.#count(namespace, owned, now);
@@ -126,7 +198,7 @@ export class Budgets {
     const counted = this.#counted.get(instance.metadata.namespace ?? '');
     if (claim === undefined || counted === undefined) return undefined;
     const now = this.#deps.clock.now();
-    for (const owner of ownersOf(claim.createdBy)) {
+    for (const owner of ownersOf(claim)) {
       const { month, lines = [], words } = counted.get(owner) ?? {};
       // A new month, or a clock that was set: what was counted says nothing of it.
       if (month === undefined || words === undefined || now < month.from || now >= month.to) continue;
@@ -137,28 +209,49 @@ export class Budgets {
   }
 
   /**
-   * Counts all budgets of a tenant anew. Wakes the instances that are to be stopped, in their order, and those that wait
-   * when there is more room than before. Undefined while usage records are being read.
+   * Counts all budgets of a tenant. Wakes the instances that are to be stopped, in their order, and those that wait and
+   * have room. Undefined while usage records are being read.
    */
   look(namespace: string): CountedBudget[] | undefined {
     const owned = this.of(namespace);
-    const before = this.#looked.get(namespace);
     const counted = this.#count(namespace, owned, this.#deps.clock.now());
     if (counted === undefined) return undefined;
-    for (const kept of [this.#counted, this.#looked]) {
-      if (counted.size === 0) kept.delete(namespace);
-      else kept.set(namespace, counted);
-    }
-    if (this.#waiting.delete(namespace) || hasMoreRoom(before, counted)) this.#wakeWaiting(namespace);
+    if (counted.size === 0) this.#counted.delete(namespace);
+    else this.#counted.set(namespace, counted);
+    if (this.#waiting.delete(namespace)) this.#line?.wakeAll(namespace);
+    else this.#line?.serveBudget(namespace, takerOf(counted, this.#deps.clock.now()));
     const holders = [...counted.values()].some(({ lines }) => lines.some(isSpent)) ? this.#holders(namespace) : [];
     for (const key of stopOrder(holders)) this.#wake?.(key);
     return [...counted.values()];
   }
 
-  #owned(namespace: string, createdBy: string | undefined): OwnedBudget[] {
-    const name = creatingKey(createdBy);
-    const key = name === undefined ? undefined : this.#deps.stores.apiKeys.get(keyOf({ namespace, name }));
-    return [...this.#ofTenant(namespace), ...(key === undefined ? [] : ofKey(key))];
+  #owned(namespace: string, payers: Payers): OwnedBudget[] {
+    const ofPayers = ownersOf(payers).flatMap((owner) => {
+      const name = creatingKey(owner);
+      if (name === undefined) return [];
+      const key = this.#deps.stores.apiKeys.get(keyOf({ namespace, name }));
+      return key === undefined ? this.#ofDeleted(namespace, owner) : ofKey(key);
+    });
+    return [...this.#ofTenant(namespace), ...ofPayers];
+  }
+
+  /** The budgets of keys that are gone. A key of the same name takes the place of one that is. */
+  #ofDeleted(namespace: string, owner?: string): OwnedBudget[] {
+    const { apiKeys } = this.#deps.stores;
+    const remembered = this.#remembered(namespace).map(({ name, budget }) => [name, budget] as const);
+    const all = new Map<string, Budget | undefined>([...remembered, ...(this.#deleted.get(namespace) ?? [])]);
+    return [...all].flatMap(([name, budget]) => {
+      if (owner !== undefined && owner !== createdByKey(name)) return [];
+      if (!isBudget(budget) || apiKeys.get(keyOf({ namespace, name })) !== undefined) return [];
+      return [{ owner: createdByKey(name), budget, words: deletedKeyBudget(name), deletedKey: name }];
+    });
+  }
+
+  /** What it was when it was deleted counts: it may have been lowered a moment before. */
+  #noteDeleted(key: ApiKey): void {
+    const { namespace = '', name } = key.metadata;
+    const deleted = this.#deleted.get(namespace) ?? new Map<string, Budget | undefined>();
+    this.#deleted.set(namespace, deleted.set(name, ofKey(key)[0]?.budget));
   }
 
   #ofTenant(namespace: string): OwnedBudget[] {
@@ -166,23 +259,27 @@ export class Budgets {
     return isBudget(budget) ? [{ owner: TENANT, budget, words: tenantBudget(policies) }] : [];
   }
 
-  #count(
-    namespace: string,
-    owned: readonly OwnedBudget[],
-    now: number,
-  ): Map<string, CountedBudget & { account: Account }> | undefined {
-    if (owned.length === 0) return new Map();
+  #count(namespace: string, owned: readonly OwnedBudget[], now: number): Map<string, Counted> | undefined {
+    if (owned.length === 0) {
+      this.#accounts.delete(namespace);
+      return new Map();
+    }
     const recorded = this.#deps.recordedAt(now);
     if (recorded === undefined) return undefined;
-    const { spending, isRecorded } = recorded;
+    const { spending, isRecorded, revisionOf } = recorded;
     const owners = owned.map(({ owner }) => owner);
     const holders = this.#holders(namespace);
-    const accounts = accountsOf(owners, { namespace, holders, recorded: spending, isRecorded, now });
+    const kept = this.#accounts.get(namespace) ?? new KeptAccounts();
+    this.#accounts.set(namespace, kept);
+    const revision = revisionOf(namespace);
+    const accounts = kept.of(owners, { namespace, holders, recorded: spending, isRecorded, revision, now });
     return new Map(
       owned.flatMap((one) => {
         const account = accounts.get(one.owner);
         if (account === undefined) return [];
-        return [[one.owner, { ...one, account, month: spending.month, lines: linesOf(one.budget, account) }] as const];
+        const lines = linesOf(one.budget, account);
+        const tokensVersion = spending.tokensVersionOf(namespace, one.owner);
+        return [[one.owner, { ...one, account, month: spending.month, lines, tokensVersion }] as const];
       }),
     );
   }
@@ -195,6 +292,11 @@ export class Budgets {
   }
 }
 
+/** Whose budgets an instance draws on: as its claim has it, or as the next one will. */
+function ownersOfInstance(instance: GpuInstance): string[] {
+  return ownersOf(instance.status?.claim ?? payersOf(instance));
+}
+
 function ofKey({ metadata: { name }, spec }: ApiKey): OwnedBudget[] {
   if (spec.limits?.budget === undefined) return [];
   const read = budgetSchema.safeParse(spec.limits.budget);
@@ -202,17 +304,19 @@ function ofKey({ metadata: { name }, spec }: ApiKey): OwnedBudget[] {
   return isBudget(budget) ? [{ owner: createdByKey(name), budget, words: keyBudget(name) }] : [];
 }
 
-/** Whether a part of a budget has more left than when it was counted before. */
-function hasMoreRoom(
-  before: ReadonlyMap<string, CountedBudget> | undefined,
-  after: ReadonlyMap<string, CountedBudget>,
-): boolean {
-  if (before === undefined) return true;
-  const left = ({ max, spent, reserved }: Line): bigint => max - spent - reserved;
-  return [...before.values()].some(({ owner, lines }) => {
-    const now = after.get(owner)?.lines;
-    return (
-      now === undefined || lines.some((line) => left(now.find(({ unit }) => unit === line.unit) ?? line) > left(line))
-    );
-  });
+/** Takes room for one claim after another, as far as there is room for all of them together. */
+function takerOf(counted: ReadonlyMap<string, Counted>, now: number): (claim: Claim) => boolean {
+  const taken = new Map<string, Spending>();
+  return (claim) => {
+    const drawn = ownersOf(claim).flatMap((owner) => counted.get(owner) ?? []);
+    const wants = drawn.map(({ owner, budget, month, account }) => {
+      const wanted = firstHour(claim, month, now);
+      const reserved = new Spending().addAll(account.reserved).addAll(taken.get(owner) ?? new Spending());
+      const full = lineWithoutRoom(linesOf(budget, { ...account, reserved }, wanted), wanted);
+      return { owner, wanted, hasRoom: full === undefined };
+    });
+    if (!wants.every(({ hasRoom }) => hasRoom)) return false;
+    for (const { owner, wanted } of wants) taken.set(owner, (taken.get(owner) ?? new Spending()).addAll(wanted));
+    return true;
+  };
 }

@@ -1,4 +1,5 @@
 import { nextPercentMs } from '../../budgets/accounts.ts';
+import { meterBegan } from '../../resources/instances/meter.ts';
 import { isBudget } from '../../resources/tenants/budget.ts';
 import { Controller, type Result } from '../../runtime/controller.ts';
 import { Fence } from '../../runtime/fence.ts';
@@ -6,6 +7,7 @@ import type { AddKey, Source } from '../../runtime/source.ts';
 import { changeSource } from '../change-source.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
 import { DelayedCall } from '../delayed-call.ts';
+import type { TenantLimit } from '../../resources/tenants/tenant-limit.ts';
 import type { ControllerStores } from '../stores.ts';
 import type { Budgets } from './budgets.ts';
 import { keepStatuses, type StatusDeps } from './statuses.ts';
@@ -25,9 +27,13 @@ const LOOK_MS = 20_000;
 /** And not more often than this by time alone. */
 const PAUSE_MS = 250;
 
-/** Namespaces that have a budget, or have a key with one. */
+function isMetered(limit: TenantLimit | undefined): boolean {
+  return isBudget(limit?.spec.budget) || limit?.status?.budget !== undefined || limit?.status?.keyBudgets !== undefined;
+}
+
+/** Namespaces that have a budget, or have or had a key with one. */
 function metered({ tenantLimits, apiKeys }: ControllerStores): Set<string> {
-  const limits = [...tenantLimits.values()].filter(({ spec, status }) => isBudget(spec.budget) || status?.budget);
+  const limits = [...tenantLimits.values()].filter(isMetered);
   const keys = [...apiKeys.values()].filter(({ spec, status }) => spec.limits?.budget ?? status?.budget);
   return new Set([...limits, ...keys].map(({ metadata }) => metadata.namespace ?? ''));
 }
@@ -52,7 +58,7 @@ function spendingSource({ stores, clock, budgets, onRecords }: BudgetControllerD
           const [old, now] = [before?.status, after?.status];
           const isSame =
             old?.claim?.grantedAt === now?.claim?.grantedAt &&
-            old?.stages?.ready === now?.stages?.ready &&
+            meterBegan(old) === meterBegan(now) &&
             old?.ending?.at === now?.ending?.at;
           const { namespace = '' } = (after ?? before)?.metadata ?? {};
           if (!isSame && budgets.of(namespace).length > 0) note(namespace);
@@ -79,7 +85,7 @@ async function reconcile(
   const counted = deps.budgets.look(namespace);
   // When the usage records are read, they bring the namespace here again.
   if (counted === undefined) return undefined;
-  await keepStatuses(deps, { namespace, counted, signal });
+  await keepStatuses(deps, { namespace, counted, keyBudgets: deps.budgets.toRemember(namespace), signal });
   if (counted.length === 0) return undefined;
   const now = deps.clock.now();
   const due = counted.map(({ lines, month }) => Math.min(nextPercentMs(lines), month.to - now));
@@ -94,12 +100,14 @@ export function createBudgetController(deps: BudgetControllerDeps): Controller {
     name: 'budget',
     sources: [
       changeSource(stores.tenantLimits, ({ before, after }) => {
-        const isMetered = [before, after].some((limit) => isBudget(limit?.spec.budget) || limit?.status?.budget);
-        return isMetered ? [(after ?? before)?.metadata.namespace ?? ''] : [];
+        const { namespace = '' } = (after ?? before)?.metadata ?? {};
+        // The budgets of keys are to be remembered there, as soon as it is there.
+        const isNew = before === undefined && deps.budgets.of(namespace).length > 0;
+        return isNew || isMetered(before) || isMetered(after) ? [namespace] : [];
       }),
       changeSource(stores.apiKeys, ({ before, after }) => {
-        const isMetered = [before, after].some((key) => key?.spec.limits?.budget ?? key?.status?.budget);
-        return isMetered ? [(after ?? before)?.metadata.namespace ?? ''] : [];
+        const hasBudget = [before, after].some((key) => key?.spec.limits?.budget ?? key?.status?.budget);
+        return hasBudget ? [(after ?? before)?.metadata.namespace ?? ''] : [];
       }),
       spendingSource(deps),
     ],

@@ -5,6 +5,8 @@ import { Informer } from '../../kube/watch/reflector.ts';
 import type { IndexFunctions, ReadStore } from '../../kube/watch/store.ts';
 import { pick } from '../../lib/json.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { UnreadableError } from '../../ledger/amount.ts';
+import { billsOfRecord } from '../../ledger/bills.ts';
 import { endedFrom, type Month, monthOf } from '../../ledger/month.ts';
 import { RecordedSpending } from '../../budgets/spending.ts';
 import type { Interval } from '../../resources/instances/interval.ts';
@@ -23,6 +25,8 @@ export interface BudgetRecordsDeps {
 export interface Recorded {
   spending: RecordedSpending;
   isRecorded: (uid: string, start: number) => boolean;
+  /** Another number after every change of the usage records of a namespace. */
+  revisionOf: (namespace: string) => number;
 }
 
 interface Reading extends Recorded {
@@ -31,7 +35,21 @@ interface Reading extends Recorded {
   stop: () => void;
 }
 
-const INDEXES = { uid: ({ spec }) => [spec.instanceUid] } satisfies IndexFunctions<UsageRecord>;
+/** Whether it was done; false where a record cannot be read. */
+function isRead(read: () => void): boolean {
+  try {
+    read();
+    return true;
+  } catch (error) {
+    if (error instanceof UnreadableError) return false;
+    throw error;
+  }
+}
+
+const INDEXES = {
+  // What a record does not count, the instance does.
+  uid: (record) => (isRead(() => billsOfRecord(record)) ? [record.spec.instanceUid] : []),
+} satisfies IndexFunctions<UsageRecord>;
 
 /** What a bill is made from. */
 const COUNTED = [
@@ -44,6 +62,7 @@ const COUNTED = [
   'pricePerHour',
   'currency',
   'createdBy',
+  'startedBy',
   'gpuSeconds',
   'cost',
 ] as const satisfies (keyof Interval)[];
@@ -113,7 +132,14 @@ export class BudgetRecords {
     const usage = new Informer({ ...common, type: USAGE_RECORDS, indexers: INDEXES, prune });
     const tokens = new Informer({ ...common, type: TOKEN_RECORDS, prune: pruneTokens });
     const stores = [usage.store, tokens.store];
+    const revisions = new Map<string, number>();
+    const revisionOf = (namespace: string): number => revisions.get(namespace) ?? 0;
     const unfollow = [
+      // Before the sums change: who hears of a change counts anew.
+      usage.store.onChange(({ before, after }) => {
+        const { namespace = '' } = (after ?? before)?.metadata ?? {};
+        revisions.set(namespace, revisionOf(namespace) + 1);
+      }),
       this.#follow(usage.store, (record, sign) => spending.count(record, sign)),
       this.#follow(tokens.store, (record, sign) => spending.countTokens(record, sign)),
     ];
@@ -129,13 +155,14 @@ export class BudgetRecords {
       for (const end of unfollow) end();
       abort.abort();
     };
-    return { month, spending, isRecorded, isRead: () => stores.every(({ hasSynced }) => hasSynced), stop };
+    return { month, spending, isRecorded, revisionOf, isRead: () => stores.every(({ hasSynced }) => hasSynced), stop };
   }
 
   #follow<T extends KubeObject>(store: ReadStore<T>, count: (record: T, sign: 1 | -1) => void): () => void {
-    return store.onChange(({ before, after }) => {
-      if (before !== undefined) count(before, -1);
-      if (after !== undefined) count(after, 1);
+    return store.onChange(({ key, before, after }) => {
+      if (before !== undefined) isRead(() => count(before, -1));
+      if (after !== undefined && !isRead(() => count(after, 1)))
+        this.#deps.log.error({ record: key }, 'A record cannot be read, and is left out of budgets');
       this.#tell((after ?? before)?.metadata.namespace ?? '');
     });
   }

@@ -5,9 +5,12 @@ import { Controller } from '../../runtime/controller.ts';
 import { Fence } from '../../runtime/fence.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
 import type { Budgets } from '../budgets/budgets.ts';
+import type { KeepLog } from '../history/keep-log.ts';
+import { LogTakes } from '../history/log-takes.ts';
 import { MONITOR_RETRY_MS } from './decide/deadlines.ts';
-import { JUPYTER_PAUSE_MS, LOGIN_PAUSE_MS } from './decide/next-look.ts';
+import { JUPYTER_PAUSE_MS, LOGIN_PAUSE_MS, TROUBLE_MS } from './decide/next-look.ts';
 import { ClaimReads } from './act/claim-reads.ts';
+import { readTrouble } from './act/read-trouble.ts';
 import { reconcileInstance } from './act/reconcile.ts';
 import type { InstanceDeps } from './act/run.ts';
 import { type JupyterState, monitorStateOf } from './decide/observed.ts';
@@ -28,8 +31,21 @@ export interface PodProbes {
 
 export type InstanceControllerDeps = CommonDeps &
   PodProbes &
-  Pick<InstanceDeps, 'events' | 'noteStages' | 'noteEnding' | 'noteStatus' | 'config' | 'unrecorded' | 'ceilingsOf'> & {
+  Pick<
+    InstanceDeps,
+    | 'networkPolicies'
+    | 'sessions'
+    | 'events'
+    | 'noteStages'
+    | 'noteEnding'
+    | 'noteStatus'
+    | 'config'
+    | 'unrecorded'
+    | 'unbilled'
+    | 'ceilingsOf'
+  > & {
     budgets: Budgets;
+    keepLog: KeepLog;
   };
 
 const WORKERS = 32;
@@ -39,7 +55,7 @@ const MAX_MADE = 4_096;
 /** The controller of GPUInstances. Its waiting line, fence and checks last for one term as the leader. */
 export function createInstanceController(deps: InstanceControllerDeps): Controller {
   const { checkLogin, checkJupyter, checkMonitor, clock, inventory, log } = deps;
-  const line = new WaitingLine(inventory);
+  const line = new WaitingLine(inventory, clock);
   const tenantLine = new TenantLine(deps);
   const fence = new Fence(clock, log);
   const logins = checkLogin && new PodChecks({ check: checkLogin, pauseMs: LOGIN_PAUSE_MS, clock });
@@ -51,15 +67,30 @@ export function createInstanceController(deps: InstanceControllerDeps): Controll
       return monitorStateOf(await checkMonitor(pod), askedAt);
     });
   const monitors = askMonitor && new PodChecks({ check: askMonitor, pauseMs: MONITOR_RETRY_MS, clock });
+  const troubles = new PodChecks({ check: (pod) => readTrouble(deps.client, pod), pauseMs: TROUBLE_MS, clock });
+  const logs = new LogTakes({ keep: deps.keepLog, clock, log });
   const made = new Lru<string, string>(MAX_MADE);
   const claimReads = new ClaimReads(deps);
-  const instanceDeps: InstanceDeps = { ...deps, line, tenantLine, claimReads, fence, made, logins, jupyters, monitors };
+  const instanceDeps: InstanceDeps = {
+    ...deps,
+    line,
+    tenantLine,
+    claimReads,
+    fence,
+    made,
+    logins,
+    jupyters,
+    monitors,
+    troubles,
+    logs,
+  };
   return new Controller({
     name: 'gpuinstance',
     sources: [
       ...instanceSources(instanceDeps),
-      deps.budgets.source((namespace) => tenantLine.wakeAll(namespace)),
-      ...[logins, jupyters, monitors].flatMap((checks) => checks?.source ?? []),
+      deps.budgets.source(tenantLine),
+      logs.source,
+      ...[logins, jupyters, monitors, troubles].flatMap((checks) => checks?.source ?? []),
     ],
     reconcile: (key, context) => reconcileInstance({ deps: instanceDeps, key, context }),
     concurrency: WORKERS,

@@ -1,29 +1,36 @@
-import { keyOf, type KubeObject } from '../../kube/types.ts';
+import { keyOf, type KubeObject, type Node } from '../../kube/types.ts';
 import { sameJson } from '../../lib/json.ts';
 import { type AddKey, type Source, storeSource } from '../../runtime/source.ts';
 import type { Priority } from '../../runtime/workqueue.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { TENANT_LIMIT_NAME } from '../../resources/tenants/tenant-limit.ts';
-import { isNodeReady } from '../../inventory/nodes/node-state.ts';
+import { isNodeReady, isNodeSilent, isOutOfService } from '../../inventory/nodes/node-state.ts';
 import { DelayedCall } from '../delayed-call.ts';
 import { cameOrWent, changeSource } from '../change-source.ts';
-import { INSTANCE_LABEL } from './decide/names.ts';
+import { instanceNameOfDisk } from '../../resources/pod/disk.ts';
 import { EXPORTER_LABEL } from '../../resources/pod/monitor.ts';
+import { INSTANCE_LABEL } from '../../resources/pod/owner.ts';
 import type { InstanceDeps } from './act/run.ts';
 import { templateSource } from './template-source.ts';
-import { compareRanks } from '../../caches/line-order.ts';
+import { compareRanks, isPlaceComing } from '../../caches/line-order.ts';
 
 /** Changes of the inventory come in bursts: one look at the waiting line serves them all. */
 const BURST_MS = 5;
 /** To find out which instances could give way costs more, and may come later. */
 const PREEMPTION_MS = 200;
 
-/** Keys of the instances that a pod or a disk names, by label or owner. */
+/** Keys of the instances that a pod names, by label or owner. */
 function instanceKeys({ metadata }: KubeObject): string[] {
   const owners = metadata.ownerReferences?.filter(({ kind }) => kind === 'GPUInstance').map(({ name }) => name) ?? [];
   const label = metadata.labels?.[INSTANCE_LABEL];
   const names = new Set(label === undefined ? owners : [...owners, label]);
   return [...names].map((name) => keyOf({ namespace: metadata.namespace, name }));
+}
+
+/** The key of the instance whose disk a PersistentVolumeClaim is or may be, whatever marks it has. */
+function keyOfDisk(disk: KubeObject): string[] {
+  const name = instanceNameOfDisk(disk);
+  return name === undefined ? [] : [keyOf({ namespace: disk.metadata.namespace, name })];
 }
 
 /** Wakes the instances in the waiting line that a place has become free for, or could be made free for. */
@@ -70,7 +77,8 @@ class LineAlarm {
 
   #preempt(): void {
     const { line, clock } = this.#deps;
-    for (const key of line.preempting(clock.now())) this.#add(key);
+    for (const key of [...line.preempting(), ...line.lapsed()]) this.#add(key);
+    if (line.hasMore) this.#preempting.request();
     // An instance that does not end, and is waited for, makes no change either.
     this.#cancelStale?.();
     const wait = Math.max(0, line.staleAt - clock.now());
@@ -78,10 +86,18 @@ class LineAlarm {
   }
 }
 
+/** What of a node says whether programs of instances run there. */
+function stateOf(node: Node): string {
+  return `${isNodeReady(node)} ${isNodeSilent(node)} ${isOutOfService(node)}`;
+}
+
 function lineSource(deps: InstanceDeps): Source {
   return {
     synced: Promise.resolve(),
     start(add) {
+      for (const instance of deps.stores.instances.by('waiting', 'true')) {
+        if (isPlaceComing(instance)) deps.line.expect(keyOf(instance), instance);
+      }
       const alarm = new LineAlarm(deps, add);
       return () => alarm.stop();
     },
@@ -97,7 +113,7 @@ export function priorityOf({ metadata, status }: GpuInstance): Priority {
 
 /** Everything that makes the controller look at an instance. */
 export function instanceSources(deps: InstanceDeps): Source[] {
-  const { stores, unrecorded } = deps;
+  const { stores, unrecorded, networkPolicies } = deps;
   const { instances } = stores;
   const onNode = (node: string): string[] => instances.by('node', node).map(keyOf);
   const inNamespace = (namespace = ''): string[] => instances.by('namespace', namespace).map(keyOf);
@@ -111,9 +127,9 @@ export function instanceSources(deps: InstanceDeps): Source[] {
     // The waiting line of a new leader is empty. It looks at the instances in the order of the line.
     storeSource(instances, (instance) => [keyOf(instance)], { order: compareRanks, priorityOf }),
     storeSource(stores.pods, instanceKeys, { priorityOf: () => 'low' }),
-    storeSource(stores.disks, instanceKeys),
+    storeSource(stores.disks, keyOfDisk),
     changeSource(stores.nodes, ({ key, before, after }) => {
-      const flipped = before && after && isNodeReady(before) !== isNodeReady(after);
+      const flipped = before && after && stateOf(before) !== stateOf(after);
       // A node that comes, or gets other labels, may be able to mount a disk that no other can.
       const isOther = after !== undefined && !sameJson(before?.metadata.labels, after.metadata.labels);
       const waiting = isOther ? withReason('DiskNodeGone') : [];
@@ -128,9 +144,18 @@ export function instanceSources(deps: InstanceDeps): Source[] {
       // The controller's own quota counts objects, which no instance waits for.
       return name === TENANT_LIMIT_NAME ? [] : withReason('QuotaExceeded', namespace);
     }),
+    ...(networkPolicies === undefined
+      ? []
+      : [
+          changeSource(networkPolicies, ({ before, after }) =>
+            withReason('NetworkOpen', (after ?? before)?.metadata.namespace),
+          ),
+        ]),
     // What isolation an instance needs depends on the ceilings, and so does its place.
     changeSource(stores.tenantLimits, ({ before, after }) =>
-      withReason('WaitingForCapacity', (after ?? before)?.metadata.namespace),
+      sameJson(before?.spec, after?.spec)
+        ? []
+        : withReason('WaitingForCapacity', (after ?? before)?.metadata.namespace),
     ),
     changeSource(stores.pods, (change) => {
       const pod = change.after ?? change.before;

@@ -1,11 +1,13 @@
 import { compareText } from '../../lib/compare.ts';
-import type { Amounts } from '../../inventory/amounts.ts';
-import type { PlaceRequest } from '../../inventory/grant.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { type Grant, type PlaceRequest, reservedOf, type ReservedOn } from '../../inventory/grant.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import { countBefore, rankOf } from '../../caches/line-order.ts';
 import { LEAVING_MS, type Preemption } from '../../inventory/preempt.ts';
-import { TwoKeyMap } from '../../inventory/two-key-map.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
+import type { Reserved } from '../../resources/instances/line.ts';
+import { mayFail } from './decide/place.ts';
+import { ReservedPlaces } from './reserved-places.ts';
 
 /** What is known of which sizes fit: with one that fits every smaller one does, with one that does not no larger one. */
 class FittingSizes {
@@ -31,43 +33,70 @@ interface Waiter {
   rank: string;
   group: Group;
   mayFail: boolean;
-  /** Until when the waiter counts on the place that it reserved, milliseconds since the epoch. */
-  reservedUntil: number | undefined;
 }
 
-/** Waiters whose requests differ at most in what decides nothing (image, nodes to avoid) and in the size of the disk. */
+/**
+ * Waiters whom the same offers serve, whatever their requests say, so that tenants cannot make each request one of its
+ * own kind. They differ in the size of the disk at most, and in what decides nothing: image, nodes to avoid, and the disk
+ * that was seen in the offer, which ends a request without a place.
+ */
 interface Group {
   key: string;
   /** By rank. */
   waiters: Waiter[];
-  /** Which disks a free place has room for, at this version of the inventory. */
-  disks: FittingSizes;
+  known: Known;
+}
+
+/** What a group knows of free places, at one version of the inventory. */
+interface Known {
   version: number;
+  /** Which disks a free place has room for, reserved or not. */
+  disks: FittingSizes;
+  /** The version, with that of what is reserved. */
+  state: string;
+  /** The same beside what is reserved, by the number of places reserved for those ahead. */
+  beside: Map<number, FittingSizes>;
 }
 
 /** Waiters that one look wakes. What they do changes the inventory, and the next look wakes others. */
 const WAKE_LIMIT = 64;
 
-function groupKeyOf({ offerId, gpu, type, offerDiskSpace, only, without, isolation }: PlaceRequest): string {
-  return JSON.stringify([offerId, gpu, type, offerDiskSpace, only && [...only], without, isolation]);
-}
+/** How long one look for preemptions may hold up everything else, milliseconds. The next look goes on there. */
+const LOOK_MS = 50;
 
 /** Index of the first waiter whose rank is not lower. */
 function position(waiters: readonly Waiter[], rank: string): number {
   return countBefore(waiters.length, (index) => waiters[index]?.rank, rank);
 }
 
-/** Instances that wait for a place, the oldest first. One that needs more than is free does not hold up the others. */
+type Supply = Pick<Inventory, 'grant' | 'hasPlace' | 'placesFor' | 'preempt' | 'version' | 'classes' | 'offerIdsFor'>;
+
+/** Behind everybody: sorts after each rank. */
+const LAST = '~';
+
+/**
+ * Instances that wait for a place, the first of the line first. One that needs more than is free does not hold up the
+ * others. A place that others leave for one of them is taken for all behind it, whether they are in line or not.
+ */
 export class WaitingLine {
-  readonly #inventory: Pick<Inventory, 'hasPlace' | 'placesFor' | 'preempt' | 'version'>;
+  readonly #inventory: Supply;
+  readonly #clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly #waiters = new Map<string, Waiter>();
   readonly #groups = new Map<string, Group>();
-  /** What waiters are to get of nodes where instances are leaving: no two wait for the same place. */
-  readonly #reserved = new TwoKeyMap<Amounts>();
+  readonly #reserved = new ReservedPlaces();
+  /** Keys of the instances whose place did not come in time, and who say still that it does. */
+  readonly #lapsed = new Set<string>();
+  /** Ranks of instances that are expected, by key. */
+  readonly #expected = new Map<string, string>();
+  /** The offers that the groups were made from. */
+  #classes: object | undefined;
+  /** Where the next look for preemptions begins, if the last had no time for all. */
+  #rest: { group: string; rank: string } | undefined;
   #onChange: () => void = () => undefined;
 
-  constructor(inventory: Pick<Inventory, 'hasPlace' | 'placesFor' | 'preempt' | 'version'>) {
+  constructor(inventory: Supply, clock: Pick<Clock, 'now' | 'monotonic'>) {
     this.#inventory = inventory;
+    this.#clock = clock;
   }
 
   /** Calls the listener when an instance leaves the line or reserves a place: another may have a turn now. */
@@ -77,30 +106,83 @@ export class WaitingLine {
   }
 
   add(key: string, instance: GpuInstance, request: PlaceRequest): void {
-    const reservedUntil = this.#waiters.get(key)?.reservedUntil;
+    const wasExpected = this.#expected.delete(key);
     this.#take(key);
-    const group = this.#groupOf(groupKeyOf(request));
-    const mayFail = instance.spec.onNoCapacity === 'Fail';
-    const waiter = { key, request, rank: rankOf(instance), group, mayFail, reservedUntil };
-    group.waiters.splice(position(group.waiters, waiter.rank), 0, waiter);
+    this.#refresh();
+    const group = this.#groupFor(request);
+    const waiter = { key, request, rank: rankOf(instance), group, mayFail: mayFail(instance) };
+    const { waiters } = waiter.group;
+    waiters.splice(position(waiters, waiter.rank), 0, waiter);
     this.#waiters.set(key, waiter);
+    const place = this.#reserved.get(key);
+    if (place !== undefined && place.rank !== waiter.rank) this.#reserved.set(key, { ...place, rank: waiter.rank });
+    if (wasExpected) this.#onChange();
   }
 
   remove(key: string): void {
-    if (!this.#waiters.has(key)) return;
+    const wasExpected = this.#expected.delete(key);
+    if (!wasExpected && !this.#waiters.has(key) && this.#reserved.get(key) === undefined) return;
     this.#take(key);
-    this.#reserved.set(key, undefined, undefined);
+    this.#reserved.set(key, undefined);
     this.#onChange();
+  }
+
+  /**
+   * The instance got a place on a node. If it had reserved another, whoever loses theirs to it gets the one that it
+   * leaves: others ended for that place, and would take it back and end again.
+   */
+  granted(key: string, node: string): void {
+    const left = this.#reserved.get(key)?.node;
+    this.#expected.delete(key);
+    this.#take(key);
+    this.#reserved.set(key, undefined);
+    if (left !== undefined && left !== node) this.#passOn(left, node);
+    this.#onChange();
+  }
+
+  /** The instance holds up no other until it is added again, but keeps the place that is reserved for it. */
+  pause(key: string): void {
+    const wasExpected = this.#expected.delete(key);
+    if (!wasExpected && !this.#waiters.has(key)) return;
+    this.#take(key);
+    this.#onChange();
+  }
+
+  /** The same, and the place is reserved that it would get, unless one is. */
+  hold(key: string, place: Omit<Preemption, 'victims'>): void {
+    if (this.#reserved.get(key) === undefined) this.#reserve(key, { ...place, victims: [] });
+    this.pause(key);
+  }
+
+  /** An instance had a place reserved when this leader began: nobody behind it has a turn before the first look at it. */
+  expect(key: string, instance: GpuInstance): void {
+    this.#expected.set(key, rankOf(instance));
+  }
+
+  /** The place that is reserved for an instance. */
+  reserved(key: string): Reserved | undefined {
+    const place = this.#reserved.get(key);
+    return place && reservedOf(place);
   }
 
   get size(): number {
     return this.#waiters.size;
   }
 
+  /** The place that an instance of the line would get now. */
+  grant(key: string, request: PlaceRequest): Grant {
+    this.#refresh();
+    return this.#inventory.grant(request, this.#aheadOf(key));
+  }
+
   /** The first instance in line before this one that a free place would serve; undefined when it is this one's turn. */
   before(key: string, instance: GpuInstance): string | undefined {
+    this.#refresh();
     let limit = rankOf(instance);
     let first: string | undefined;
+    for (const [expected, rank] of this.#expected) {
+      if (rank < limit && expected !== key) [limit, first] = [rank, expected];
+    }
     for (const group of this.#groups.values()) {
       for (const waiter of group.waiters) {
         if (waiter.rank >= limit) break;
@@ -113,6 +195,7 @@ export class WaitingLine {
 
   /** The first instances that free places would serve, in order; no more of them than there are places. */
   ready(): string[] {
+    this.#refresh();
     const found: Waiter[] = [];
     for (const group of this.#groups.values()) {
       let places = this.#placesFor(group);
@@ -126,33 +209,59 @@ export class WaitingLine {
     return this.#inOrder(found);
   }
 
-  /** What makes room for an on-demand instance; undefined when nothing does. Reserves that place for the instance. */
-  preempt(key: string, request: PlaceRequest, now: number): Preemption | undefined {
-    const [before] = this.#reserved.nodesOf(key);
-    this.#reserved.set(key, undefined, undefined);
-    const found = this.#inventory.preempt(request, { reservedOn: (node) => this.#reserved.of(node) });
-    const waiter = this.#waiters.get(key);
-    if (waiter !== undefined) this.#reserve(waiter, found, now);
+  /**
+   * What makes room for an on-demand instance; undefined when nothing does. Reserves that place for the instance. Once
+   * some were told to go for the place that it has reserved, it stays with that one: they would go for nothing otherwise.
+   */
+  preempt(key: string, request: PlaceRequest): Preemption | undefined {
+    this.#refresh();
+    const reservedOn = this.#aheadOf(key);
+    const own = this.#reserved.get(key);
+    const kept = this.#onOwnNode(key, request);
+    const isComing = kept?.victims.length === 0;
+    const isBegun = own !== undefined && kept !== undefined && kept.victims.length < own.victims.size;
+    const found = isComing || isBegun ? kept : this.#inventory.preempt(request, { reservedOn });
+    if (!isComing) this.#reserve(key, found);
     // Not for the same place again: a look that follows may ask again, and would never end.
-    if (found !== undefined && found.place.node !== before) this.#onChange();
+    if (found?.place.node !== own?.node) this.#onChange();
     return found;
   }
 
-  /** The first on-demand instances that more preemptions would make room for, in order. */
-  preempting(now: number): string[] {
+  /** The instances whose reserved place did not come in time. Each is told once. */
+  lapsed(): string[] {
+    if (this.#refresh()) this.#onChange();
+    const keys = [...this.#lapsed].filter((key) => this.#waiters.has(key) && this.#reserved.get(key) === undefined);
+    this.#lapsed.clear();
+    return keys;
+  }
+
+  /** The first on-demand instances that more preemptions would make room for, in order. {@link hasMore} may follow. */
+  preempting(): string[] {
+    if (this.#refresh()) this.#onChange();
+    const end = this.#clock.monotonic() + LOOK_MS;
+    const from = this.#rest;
+    this.#rest = undefined;
     const found: Waiter[] = [];
-    for (const group of this.#groups.values()) {
-      if (group.waiters[0]?.request.type !== 'OnDemand') continue;
+    let looks = 0;
+    for (const group of this.#groupsFrom(from?.group)) {
       const disks = new FittingSizes();
       let count = 0;
-      for (const waiter of group.waiters) {
+      const first = group.key === from?.group ? position(group.waiters, from.rank) : 0;
+      for (const waiter of group.waiters.slice(first)) {
         if (count === WAKE_LIMIT) break;
-        if (this.#isFree(waiter) || this.#isComing(waiter, now)) continue;
+        // One at least, or a line whose looks are slow would stand.
+        if (looks > 0 && this.#clock.monotonic() >= end) {
+          this.#rest = { group: group.key, rank: waiter.rank };
+          return this.#inOrder(found);
+        }
+        looks += 1;
+        if (this.#isFree(waiter) || this.#isComing(waiter)) continue;
         const { diskGb } = waiter.request;
         if (disks.fits(diskGb) === false) continue;
-        const preemption = this.#firstPreemption(waiter);
+        const reservedOn = this.#reserved.ahead(waiter.rank);
+        const preemption = this.#inventory.preempt(waiter.request, { reservedOn, isAnyGood: true });
         disks.note(diskGb, preemption !== undefined);
-        this.#reserve(waiter, preemption?.victims.length === 0 ? preemption : undefined, now);
+        if (preemption === undefined || preemption.victims.length === 0) this.#reserve(waiter.key, preemption);
         if (preemption === undefined) continue;
         count += 1;
         if (preemption.victims.length > 0) found.push(waiter);
@@ -161,15 +270,43 @@ export class WaitingLine {
     return this.#inOrder(found);
   }
 
-  /** When a place that is waited for is to be looked at again, milliseconds since the epoch; Infinity for never. */
-  get staleAt(): number {
-    const times = [...this.#waiters.values()].map(({ reservedUntil = Number.POSITIVE_INFINITY }) => reservedUntil);
-    return times.reduce((least, time) => Math.min(least, time), Number.POSITIVE_INFINITY);
+  /** Whether the last look for preemptions had no time for all. */
+  get hasMore(): boolean {
+    return this.#rest !== undefined;
   }
 
-  /** The instances with onNoCapacity Fail: they fail as soon as nothing is about to become free. */
+  /** When a place that is waited for is to be looked at again, milliseconds since the epoch; Infinity for never. */
+  get staleAt(): number {
+    return this.#reserved.staleAt;
+  }
+
+  /** The instances that may fail for want of a place: they do as soon as nothing is about to become free. */
   failFast(): string[] {
     return [...this.#waiters.values()].filter(({ mayFail }) => mayFail).map(({ key }) => key);
+  }
+
+  /** Groups anew what other offers serve now. Returns whether a place is no longer waited for. */
+  #refresh(): boolean {
+    const { classes } = this.#inventory;
+    if (classes !== this.#classes) {
+      this.#classes = classes;
+      this.#groups.clear();
+      for (const waiter of this.#waiters.values()) {
+        waiter.group = this.#groupFor(waiter.request);
+        waiter.group.waiters.push(waiter);
+      }
+      for (const { waiters } of this.#groups.values()) waiters.sort((a, b) => compareText(a.rank, b.rank));
+    }
+    const lapsed = this.#reserved.expire(this.#clock.now());
+    for (const key of lapsed) this.#lapsed.add(key);
+    return lapsed.length > 0;
+  }
+
+  /** The groups that may preempt, in an order of their own, from one on. */
+  #groupsFrom(key = ''): Group[] {
+    const found = [...this.#groups.values()].filter((group) => group.key >= key);
+    const groups = found.filter(({ waiters: [first] }) => first?.request.type === 'OnDemand');
+    return groups.toSorted((a, b) => compareText(a.key, b.key));
   }
 
   #take(key: string): void {
@@ -181,53 +318,89 @@ export class WaitingLine {
     if (waiters.length === 0) this.#groups.delete(groupKey);
   }
 
-  #groupOf(key: string): Group {
+  #groupFor(request: PlaceRequest): Group {
+    const { type, only, isolation, persistent } = request;
+    const key = JSON.stringify([type, this.#inventory.offerIdsFor(request), only && [...only], isolation, persistent]);
     let group = this.#groups.get(key);
     if (group === undefined) {
-      group = { key, waiters: [], disks: new FittingSizes(), version: Number.NaN };
+      const known = { version: Number.NaN, disks: new FittingSizes(), state: '', beside: new Map() };
+      group = { key, waiters: [], known };
       this.#groups.set(key, group);
     }
     return group;
   }
 
-  /** Whether the place that a waiter reserved still becomes free: another instance may have come first. */
-  #isComing({ key, request, reservedUntil = 0 }: Waiter, now: number): boolean {
-    const [node] = this.#reserved.nodesOf(key);
-    if (node === undefined || reservedUntil <= now) return false;
+  /** What is taken for an instance: the places of those ahead of it. */
+  #aheadOf(key: string): ReservedOn {
+    return this.#reserved.ahead(this.#waiters.get(key)?.rank ?? LAST);
+  }
+
+  /** What makes room on the node where the instance has reserved a place; undefined when nothing does. */
+  #onOwnNode(key: string, request: PlaceRequest): Preemption | undefined {
     const own = this.#reserved.get(key);
-    this.#reserved.set(key, undefined, undefined);
-    const reservedOn = (name: string): Iterable<Amounts> => this.#reserved.of(name);
-    const there = this.#inventory.preempt({ ...request, only: new Set([node]) }, { reservedOn, isAnyGood: true });
-    this.#reserved.set(key, node, own);
-    return there?.victims.length === 0;
+    if (own === undefined || request.only?.has(own.node) === false) return undefined;
+    const reservedOn = this.#aheadOf(key);
+    return this.#inventory.preempt({ ...request, only: new Set([own.node]) }, { reservedOn });
   }
 
-  #firstPreemption(waiter: Waiter): Preemption | undefined {
-    this.#reserved.set(waiter.key, undefined, undefined);
-    const reservedOn = (node: string): Iterable<Amounts> => this.#reserved.of(node);
-    return this.#inventory.preempt(waiter.request, { reservedOn, isAnyGood: true });
+  /** Gives what is left on a node to those who lost their place on another, in order. */
+  #passOn(left: string, taken: string): void {
+    const losers = [...this.#waiters.values()].filter(({ key }) => this.#reserved.get(key)?.node === taken);
+    for (const loser of losers.toSorted((a, b) => compareText(a.rank, b.rank))) {
+      const { key, request } = loser;
+      if (this.#isComing(loser) || request.only?.has(left) === false) continue;
+      const there = { ...request, only: new Set([left]) };
+      const found = this.#inventory.preempt(there, { reservedOn: this.#aheadOf(key) });
+      if (found?.victims.length === 0) this.#reserve(key, found);
+    }
   }
 
-  #reserve(waiter: Waiter, preemption: Preemption | undefined, now: number): void {
-    waiter.reservedUntil = preemption && now + LEAVING_MS;
-    if (preemption !== undefined) this.#reserved.set(waiter.key, preemption.place.node, preemption.takes);
+  /** Whether the place that a waiter reserved still becomes free: another instance may have come first. */
+  #isComing({ key, request }: Waiter): boolean {
+    return this.#onOwnNode(key, request)?.victims.length === 0;
+  }
+
+  #reserve(key: string, preemption: Preemption | undefined): void {
+    if (preemption === undefined) return this.#reserved.set(key, undefined);
+    const { place, takes, victims } = preemption;
+    this.#reserved.set(key, {
+      node: place.node,
+      offerClass: place.offerClass,
+      takes,
+      victims: new Set(victims.map((victim) => victim.key)),
+      rank: this.#waiters.get(key)?.rank ?? LAST,
+      until: this.#clock.now() + LEAVING_MS,
+    });
   }
 
   #placesFor({ waiters: [first] }: Group): number {
     return first === undefined ? 0 : Math.min(WAKE_LIMIT, this.#inventory.placesFor(first.request));
   }
 
-  #isFree({ group, request }: Waiter): boolean {
+  #isFree({ group: { known }, request, rank }: Waiter): boolean {
     const { version } = this.#inventory;
-    if (group.version !== version) {
-      group.version = version;
-      group.disks = new FittingSizes();
+    if (known.version !== version) {
+      known.version = version;
+      known.disks = new FittingSizes();
     }
-    const known = group.disks.fits(request.diskGb);
-    if (known !== undefined) return known;
-    const isFree = this.#inventory.hasPlace(request);
-    group.disks.note(request.diskGb, isFree);
-    return isFree;
+    if (!this.#fits(known.disks, request)) return false;
+    const count = this.#reserved.countAhead(rank);
+    if (count === 0) return true;
+    const state = `${version}/${this.#reserved.version}`;
+    if (known.state !== state) {
+      known.state = state;
+      known.beside.clear();
+    }
+    const disks = known.beside.get(count) ?? new FittingSizes();
+    known.beside.set(count, disks);
+    return this.#fits(disks, request, this.#reserved.ahead(rank));
+  }
+
+  #fits(disks: FittingSizes, request: PlaceRequest, reservedOn?: ReservedOn): boolean {
+    const anyOffer = { ...request, offerDiskSpace: undefined };
+    const fits = disks.fits(request.diskGb) ?? this.#inventory.hasPlace(anyOffer, reservedOn);
+    disks.note(request.diskGb, fits);
+    return fits;
   }
 
   #inOrder(found: readonly Waiter[]): string[] {

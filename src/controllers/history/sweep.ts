@@ -1,6 +1,5 @@
 import { keyOf, type ObjectMeta } from '../../kube/types.ts';
 import { rfc3339 } from '../../kube/conditions.ts';
-import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { factsHash } from '../../resources/history-fold.ts';
 import {
   ENDED_AT,
@@ -11,6 +10,7 @@ import {
   type InstanceHistory,
 } from '../../resources/instance-history.ts';
 import type { CommonDeps } from '../common-deps.ts';
+import { type LogMeta, removeOldLogs, uidOf } from './old-logs.ts';
 import type { PendingNews } from './pending.ts';
 
 /** How long a history stays after its instance. */
@@ -32,7 +32,7 @@ function endedAt({ annotations }: ObjectMeta): number | undefined {
 
 /**
  * Compares all histories with the instances that are there: notes news that no history has, also those of the time
- * without a leader, closes histories whose instances are gone, and removes those whose time is over.
+ * without a leader, closes histories whose instances are gone, and removes those whose time is over, with their logs.
  */
 export async function sweep(deps: SweepDeps, signal: AbortSignal): Promise<void> {
   const { client, stores, pending } = deps;
@@ -54,13 +54,21 @@ export async function sweep(deps: SweepDeps, signal: AbortSignal): Promise<void>
     next = page.continue;
   } while (next !== undefined);
   for (const instance of stores.instances.values()) {
-    if (!known.has(historyKey(instance))) pending.note(instance, false);
+    const key = historyKey(instance.metadata.namespace, instance.metadata.uid);
+    if (!known.has(key)) pending.note(instance, false);
+    known.add(key);
   }
-  await removeOld(deps, ended, signal);
+  for (const key of await removeOld(deps, ended, signal)) known.delete(key);
+  const isKnown = (log: LogMeta): boolean => {
+    const key = historyKey(log.metadata.namespace, uidOf(log));
+    // The history of an instance that has just gone may be on its way.
+    return known.has(key) || pending.get(key) !== undefined;
+  };
+  await removeOldLogs(client, { isKnown, signal });
 }
 
-function historyKey({ metadata }: GpuInstance): string {
-  return keyOf({ namespace: metadata.namespace, name: historyName(metadata.uid ?? '') });
+function historyKey(namespace: string | undefined, uid = ''): string {
+  return keyOf({ namespace, name: historyName(uid) });
 }
 
 /** Closes the history of an instance that went while nobody led, or notes what it lacks. */
@@ -77,7 +85,9 @@ async function close({ client, clock, stores, pending }: SweepDeps, metadata: Me
   await client.patch(INSTANCE_HISTORIES, { namespace, name }, body, { type: 'merge', signal });
 }
 
-async function removeOld({ client, clock }: SweepDeps, ended: readonly Meta[], signal: AbortSignal): Promise<void> {
+/** Returns the keys of those that it removed. */
+async function removeOld({ client, clock }: SweepDeps, ended: readonly Meta[], signal: AbortSignal): Promise<string[]> {
+  const removed: string[] = [];
   const byTenant = Map.groupBy(ended, ({ metadata }) => metadata.namespace);
   for (const all of byTenant.values()) {
     const newestFirst = all.toSorted((a, b) => (endedAt(b.metadata) ?? 0) - (endedAt(a.metadata) ?? 0));
@@ -86,6 +96,8 @@ async function removeOld({ client, clock }: SweepDeps, ended: readonly Meta[], s
       if (!isOver && index < MOST_ENDED) continue;
       const { namespace, name, uid } = metadata;
       await client.delete(INSTANCE_HISTORIES, { namespace, name }, { signal, ...(uid !== undefined && { uid }) });
+      removed.push(keyOf(metadata));
     }
   }
+  return removed;
 }

@@ -1,5 +1,6 @@
 import { type KubeClient, pathOf } from '../../kube/client/client.ts';
 import { keyOf, type KubeObject, type Lease, LEASES, type ResourceType, type Service } from '../../kube/types.ts';
+import { serverAnnotations } from '../../resources/model-servers/annotations.ts';
 import { readScale, type ScaleSpec, type ScaleTarget } from '../../resources/model-servers/scale.ts';
 import { AlreadyExistsError, ConflictError, ForbiddenError, NotFoundError } from '../../kube/errors.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
@@ -180,7 +181,7 @@ export class ModelServers {
     if (service === undefined || service.metadata.deletionTimestamp !== undefined) return undefined;
     if (!this.#deps.namespaces.includes(service.metadata.namespace ?? '')) return undefined;
     // The gateway logs what is wrong with the annotations.
-    return readScale(service.metadata.annotations ?? {}, []);
+    return readScale(serverAnnotations(service, []), []);
   }
 
   #isFull({ metadata: { namespace = '' } }: Service): boolean {

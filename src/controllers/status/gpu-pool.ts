@@ -79,7 +79,7 @@ function countPool(pool: string, nodes: readonly NodeFacts[], inventory: Invento
     counts.nodes += 1;
     for (const { resourceName, total } of facts.resources) {
       counts.gpus += total;
-      if (!facts.isClosed && !view.quarantined) counts.free += freeOf(view, resourceName);
+      if (!facts.isClosed && !view.quarantined && !view.switched) counts.free += freeOf(view, resourceName);
     }
   }
   return { ...counts, ...listClasses(inventory.offers().filter((offer) => offer.pool === pool)) };

@@ -2,8 +2,8 @@ import type { Finding } from '../../kube/conditions.ts';
 import { keyOf } from '../../kube/types.ts';
 import { sshKeyIndexKey } from '../../caches/indexes.ts';
 import { numericId } from '../../resources/ids.ts';
-import { SSH_KEYS, type SshKey } from '../../resources/ssh-key.ts';
-import { parseSshPublicKey, type SshPublicKey } from '../../resources/ssh-public-key.ts';
+import { publicKeyOf, SSH_KEYS, type SshKey } from '../../resources/ssh-key.ts';
+import { type SshPublicKey, SshPublicKeyError } from '../../resources/ssh-public-key.ts';
 import type { Source } from '../../runtime/source.ts';
 import { changeSource } from '../change-source.ts';
 import { readyStatus, type StatusKind } from './status-controller.ts';
@@ -33,17 +33,8 @@ function clashOf(key: SshKey, { sshKeys }: ControllerStores): string | undefined
   return older?.metadata.name;
 }
 
-/** The parsed key, or why it cannot be parsed. */
-function parse(line: string): SshPublicKey | string {
-  try {
-    return parseSshPublicKey(line);
-  } catch (error) {
-    return error instanceof Error ? error.message : 'The key cannot be read.';
-  }
-}
-
-function validity(facts: SshPublicKey | string, clash: string | undefined): Omit<Finding, 'type'> {
-  if (typeof facts === 'string') return { status: 'False', reason: 'InvalidKey', message: facts };
+function validity(facts: SshPublicKey | SshPublicKeyError, clash: string | undefined): Omit<Finding, 'type'> {
+  if (facts instanceof SshPublicKeyError) return { status: 'False', reason: 'InvalidKey', message: facts.message };
   if (clash !== undefined) {
     const message = `SSHKey ${clash} has the same id. Delete this key and create it again.`;
     return { status: 'False', reason: 'IdClash', message };
@@ -59,13 +50,13 @@ export function sshKeyStatus(stores: ControllerStores): StatusKind<SshKey> {
     store: stores.sshKeys,
     sources: [instanceSource(stores)],
     statusOf(key, now) {
-      const facts = parse(key.spec.publicKey);
+      const facts = publicKeyOf(key);
       const id = idOf(key);
       const instances = stores.instances.by('namespace', key.metadata.namespace ?? '');
       return {
         ...readyStatus(key, validity(facts, clashOf(key, stores)), now),
         id,
-        ...(typeof facts === 'object' && { type: facts.type, fingerprint: facts.fingerprint }),
+        ...(!(facts instanceof SshPublicKeyError) && { type: facts.type, fingerprint: facts.fingerprint }),
         instances: instances.filter(({ spec }) => spec.sshKeyIds?.includes(id)).length,
       };
     },

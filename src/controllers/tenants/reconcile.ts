@@ -13,7 +13,7 @@ import { INSTANCE_TEMPLATES } from '../../resources/instance-template.ts';
 import { REGISTRY_CREDENTIALS } from '../../resources/registry-credential.ts';
 import { SSH_KEYS } from '../../resources/ssh-key.ts';
 import type { Ceilings } from '../../resources/tenants/ceilings.ts';
-import { TENANT_LABEL } from '../../resources/tenants/tenant-policy.ts';
+import { hasTenantLabel, isSystemNamespace } from '../../resources/tenants/tenancy.ts';
 import { WEBHOOKS } from '../../resources/webhook.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { KeyBackoff } from '../../runtime/ratelimiter.ts';
@@ -23,6 +23,7 @@ import { TENANT_LIMIT_NAME, TENANT_LIMITS, type TenantLimitSpec } from '../../re
 import type { Result } from '../../runtime/controller.ts';
 import type { Fence } from '../../runtime/fence.ts';
 import type { CommonDeps } from '../common-deps.ts';
+import type { UnbilledPlaces } from '../gpu-instance/unbilled-places.ts';
 import type { LimitOf } from './tenant-ceilings.ts';
 
 /** On what the controller makes in a tenant's namespace: it removes only what has these. */
@@ -31,9 +32,9 @@ const OWN_LABELS = { 'app.kubernetes.io/managed-by': 'berth' } as const;
 type Hard = Readonly<Record<string, string>>;
 
 /** Whether a namespace is a tenant's: labelled, or in use. Those of the cluster and of Berth itself are not. */
-function isTenant({ metadata }: Namespace, facts: { own: string; isUsed: boolean }): boolean {
-  if (metadata.name.startsWith('kube-') || metadata.name === facts.own) return false;
-  return facts.isUsed || metadata.labels?.[TENANT_LABEL] === 'true';
+function isTenant(namespace: Namespace, facts: { own: string; isUsed: boolean }): boolean {
+  if (isSystemNamespace(namespace.metadata.name, facts.own)) return false;
+  return facts.isUsed || hasTenantLabel(namespace);
 }
 
 /** spec.hard of the ResourceQuota of a tenant. */
@@ -93,6 +94,8 @@ export class UncountedQuotas {
 export interface TenantDeps extends Pick<CommonDeps, 'client' | 'stores' | 'clock'> {
   /** Ceilings of a tenant as the policies have them now. */
   ceilingsOf: LimitOf;
+  /** What tenants held and ended for nothing. */
+  unbilled: Pick<UnbilledPlaces, 'held'>;
   config: {
     /** Berth's own namespace. */
     namespace: string;
@@ -121,6 +124,7 @@ export async function reconcileTenant(deps: Deps, namespace: string, signal: Abo
   const limit = ceilingsOf(namespace);
   try {
     await keepLimit(deps, namespace, limit, signal);
+    await keepHeld(deps, namespace, signal);
     return await keepQuota(deps, namespace, limit, signal);
   } catch (error) {
     // Nothing can be made in a namespace that is going. What another writer just made comes with the watch.
@@ -155,6 +159,18 @@ async function keepLimit(deps: Deps, namespace: string, spec: TenantLimitSpec, s
     { op: 'add', path: '/spec', value: spec },
   ];
   fence.wrote(namespace, stores.tenantLimits, await client.patch(TENANT_LIMITS, ref, body, { type: 'json', signal }));
+}
+
+/** Writes what must outlive a restart of all replicas. */
+async function keepHeld(deps: Deps, namespace: string, signal: AbortSignal): Promise<void> {
+  const { client, stores, fence, unbilled } = deps;
+  const ref = refTo(namespace);
+  const limit = stores.tenantLimits.get(keyOf(ref));
+  const held = unbilled.held(namespace);
+  if (limit === undefined || sameJson(limit.status?.held, held)) return;
+  const body = { metadata: { uid: limit.metadata.uid }, status: { held: held ?? null } };
+  const options = { type: 'merge', subresource: 'status', signal } as const;
+  fence.wrote(namespace, stores.tenantLimits, await client.patch(TENANT_LIMITS, ref, body, options));
 }
 
 async function keepQuota(deps: Deps, namespace: string, limit: TenantLimitSpec, signal: AbortSignal): Promise<Result> {

@@ -13,13 +13,18 @@ export const POLICIES: readonly string[] = [
   'grace',
   'image-pulls',
   'limits',
+  'own-namespace',
+  'pod-annotations',
+  'pod-finalizer',
   'pods',
   'quotas',
+  'roles',
   'secrets',
+  'sizes',
   'status',
 ];
-/** Those that a value of the chart leaves out: webhooks.enabled, dashboard.enabled and tenants.requireLabel. */
-export const OPTIONAL_POLICIES: readonly string[] = ['notifier', 'pools', 'tenants'];
+/** Those that a value of the chart leaves out: models.scaleFromZero, webhooks.enabled, dashboard.enabled and tenants.requireLabel. */
+export const OPTIONAL_POLICIES: readonly string[] = ['model-leases', 'notifier', 'pools', 'tenants'];
 
 function denies(bindings: readonly ValidatingAdmissionPolicyBinding[], policy: string): boolean {
   return bindings.some(({ spec }) => spec?.policyName === policy && (spec.validationActions ?? []).includes('Deny'));

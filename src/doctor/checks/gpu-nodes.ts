@@ -76,6 +76,12 @@ const WORDS: Record<Exclude<Obstacle['reason'], 'Tainted'>, (of: Case) => Omit<W
     message: `${who}: instances keep failing to start, so the controller waits up to ten minutes before the next one.`,
     remedy: 'kubectl get events --all-namespaces --field-selector type=Warning --sort-by=.lastTimestamp',
   }),
+  Switched: ({ who }) => ({
+    severity: 'warning',
+    message: `${who}: the GPUs were switched between whole, MIG and time-sliced, or became fewer, while instances have them.`,
+    why: 'Nobody knows which of the present GPUs those instances have, so nothing new starts there until they have ended.',
+    remedy: `kubectl get gpuinstances --all-namespaces -o custom-columns=NAMESPACE:.metadata.namespace,NAME:.metadata.name,NODE:.status.claim.node,RESOURCE:.status.claim.resourceName`,
+  }),
 };
 
 function withoutUserNamespaces({ who, pool }: Case): Omit<Words, 'why'> {

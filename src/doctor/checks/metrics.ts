@@ -2,11 +2,11 @@ import type { GpuResource } from '../../inventory/nodes/gpu-labels.ts';
 import { nodeFacts } from '../../inventory/nodes/node-view.ts';
 import { orderPools } from '../../inventory/pools.ts';
 import type { Monitor } from '../../kube/installation-types.ts';
+import { selects } from '../../kube/selector.ts';
 import type { KubeObject } from '../../kube/types.ts';
-import { TENANT_LABEL } from '../../resources/tenants/tenant-policy.ts';
+import { hasTenantLabel } from '../../resources/tenants/tenancy.ts';
 import { helmUpgrade, rolesIn } from '../facts.ts';
 import { check, named, type Problem } from '../finding.ts';
-import { selects } from '../selector.ts';
 
 /** Whether a monitor takes objects with these labels in this namespace. */
 function scrapes({ metadata, spec }: Monitor, namespace: string, labels: Readonly<Record<string, string>>): boolean {
@@ -43,7 +43,7 @@ export const monitors = check({
 });
 
 function isTenant(namespaces: readonly KubeObject[], name: string): boolean {
-  return namespaces.some(({ metadata }) => metadata.name === name && metadata.labels?.[TENANT_LABEL] === 'true');
+  return namespaces.some((one) => one.metadata.name === name && hasTenantLabel(one));
 }
 
 function isNvidia({ resourceName }: GpuResource): boolean {

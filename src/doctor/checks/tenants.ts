@@ -1,4 +1,5 @@
 import type { KubeObject } from '../../kube/types.ts';
+import { hasTenantLabel, isSystemNamespace } from '../../resources/tenants/tenancy.ts';
 import { TENANT_LABEL } from '../../resources/tenants/tenant-policy.ts';
 import { TENANT_LIMIT_NAME } from '../../resources/tenants/tenant-limit.ts';
 import { type TenantPolicy, tenantPolicySpecSchema } from '../../resources/tenants/tenant-policy.ts';
@@ -49,11 +50,10 @@ function unreadable(policies: readonly TenantPolicy[]): Problem[] {
 }
 
 /** Namespaces with instances whose label has gone, where the label is asked for. */
-function former(namespaces: readonly KubeObject[], instances: readonly KubeObject[], isAsked: boolean): Problem[] {
-  if (!isAsked) return [];
+function former(namespaces: readonly KubeObject[], instances: readonly KubeObject[]): Problem[] {
   const used = new Set(instances.map(({ metadata }) => metadata.namespace));
   const names = namespaces
-    .filter(({ metadata }) => used.has(metadata.name) && metadata.labels?.[TENANT_LABEL] !== 'true')
+    .filter((one) => used.has(one.metadata.name) && !hasTenantLabel(one))
     .map(({ metadata }) => metadata.name);
   if (names.length === 0) return [];
   return [
@@ -73,18 +73,20 @@ export const tenants = check({
   title: 'Every tenant has its ceilings, and every TenantPolicy can be read',
   needs: ['namespaces', 'tenantLimits', 'quotas', 'tenantPolicies', 'instances', 'policies'],
   find({ namespaces, tenantLimits, quotas, tenantPolicies, instances, policies }, { now, prefix, namespace }) {
-    const alive = namespaces.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-    const settled = alive.filter(({ metadata }) => {
-      const isOurs = metadata.name === namespace || metadata.name.startsWith('kube-');
-      const age = now - Date.parse(metadata.creationTimestamp ?? '');
-      return !isOurs && metadata.labels?.[TENANT_LABEL] === 'true' && !(age < GRACE_MS);
+    const possible = namespaces.filter(
+      ({ metadata: { name, deletionTimestamp } }) =>
+        deletionTimestamp === undefined && !isSystemNamespace(name, namespace),
+    );
+    const settled = possible.filter((one) => {
+      const age = now - Date.parse(one.metadata.creationTimestamp ?? '');
+      return hasTenantLabel(one) && !(age < GRACE_MS);
     });
     const isAsked = policies.some(({ metadata }) => metadata.name === `${prefix}-tenants`);
     return [
       ...missing('tenantlimit', settled, tenantLimits),
       ...missing('resourcequota', settled, quotas),
       ...unreadable(tenantPolicies),
-      ...former(alive, instances, isAsked),
+      ...(isAsked ? former(possible, instances) : []),
     ];
   },
 });

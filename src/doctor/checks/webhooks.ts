@@ -1,9 +1,11 @@
 import type { WebhookConfiguration } from '../../kube/installation-types.ts';
+import { selects } from '../../kube/selector.ts';
 import type { KubeObject } from '../../kube/types.ts';
+import { LABELS_OF_PODS } from '../../inventory/network/policies.ts';
 import { GROUP } from '../../resources/schema.ts';
+import { hasTenantLabel } from '../../resources/tenants/tenancy.ts';
 import { TENANT_LABEL } from '../../resources/tenants/tenant-policy.ts';
 import { check, named, type Problem } from '../finding.ts';
-import { LABELS_OF_PODS, selects } from '../selector.ts';
 
 type Webhook = NonNullable<WebhookConfiguration['webhooks']>[number];
 
@@ -70,7 +72,7 @@ export const webhooks = check({
   title: "No webhook closes or changes tenants' namespaces",
   needs: ['validatingWebhooks', 'mutatingWebhooks', 'namespaces'],
   find({ validatingWebhooks, mutatingWebhooks, namespaces }) {
-    const tenants = namespaces.filter(({ metadata }) => metadata.labels?.[TENANT_LABEL] === 'true');
+    const tenants = namespaces.filter(hasTenantLabel);
     return [
       ...validatingWebhooks.flatMap((one) => problems(one, 'validating', tenants)),
       ...mutatingWebhooks.flatMap((one) => problems(one, 'mutating', tenants)),

@@ -9,6 +9,9 @@ interface Names {
   steps?: readonly string[];
 }
 
+/** More series of one name are not read: no server has as many data-parallel ranks. */
+const MAX_SERIES = 1024;
+
 /** From the model server protocol of the Gateway API inference extension. The older vLLM name is still in use. */
 const NAMES: Partial<Record<Engine, Names>> = {
   vllm: {
@@ -55,8 +58,10 @@ function sumOf(text: string, names: readonly string[]): number | undefined {
 /** Sum and maximum of the series of one name. Searches for the name, because parsing a whole page costs far more. */
 function seriesOf(text: string, name: string): { sum: number; max: number } | undefined {
   let found: { sum: number; max: number } | undefined;
-  for (let at = text.indexOf(name); at !== -1; at = text.indexOf(name, at + name.length)) {
+  let series = 0;
+  for (let at = text.indexOf(name); at !== -1 && series < MAX_SERIES; at = text.indexOf(name, at + name.length)) {
     if (at > 0 && text[at - 1] !== '\n') continue;
+    series += 1;
     const end = text.indexOf('\n', at);
     const match = /^(?:\{.*\})?\s+([-+.\deE]+)/.exec(text.slice(at + name.length, end === -1 ? undefined : end));
     const value = Number(match?.[1]);

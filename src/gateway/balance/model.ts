@@ -77,6 +77,14 @@ export class Model {
     );
   }
 
+  /** Every tenant may call it. */
+  get isShared(): boolean {
+    return (
+      this.members.some(({ endpoint }) => endpoint.isShared) ||
+      this.sleepers.some(({ server }) => server.sharedRank !== undefined)
+    );
+  }
+
   get readyCount(): number {
     return this.members.filter(({ endpoint }) => endpoint.available).length;
   }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { FairShares, takePlaces } from '../../lib/shares.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { hasLoadMetrics, parseLoad } from './load-metrics.ts';
 
@@ -10,12 +11,15 @@ export interface ScraperDeps {
 }
 
 const EVERY_MS = 2000;
-const PARALLEL = 8;
+/** Scrapes at once. With half of what is free, a namespace alone has 8. */
+const PARALLEL = 24;
+const FACTOR = 1 / 2;
 
-/** Reads the metrics of every available server every 2 s, at most 8 at once. A failed scrape makes none unhealthy. */
+/** Reads the metrics of every available server every 2 s, as many at once as namespaces have a share of. A failed scrape makes none unhealthy. */
 export class Scraper {
   readonly #deps: ScraperDeps;
   readonly #running = new Set<Endpoint>();
+  readonly #places = new FairShares(PARALLEL, FACTOR);
   readonly #begunAt = new WeakMap<Endpoint, number>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -37,7 +41,7 @@ export class Scraper {
       .filter((endpoint) => !this.#running.has(endpoint))
       // Least recently tried first: with more servers than parallel scrapes, each still gets its turn.
       .toSorted((a, b) => (this.#begunAt.get(a) ?? 0) - (this.#begunAt.get(b) ?? 0));
-    for (const endpoint of due.slice(0, PARALLEL - this.#running.size)) void this.#scrape(endpoint);
+    for (const endpoint of takePlaces(this.#places, due, ({ namespace }) => namespace)) void this.#scrape(endpoint);
   }
 
   async #scrape(endpoint: Endpoint): Promise<void> {
@@ -51,6 +55,7 @@ export class Scraper {
       // The old metrics become stale, and the balancer ignores stale metrics.
     } finally {
       this.#running.delete(endpoint);
+      this.#places.give(endpoint.namespace, 1);
     }
   }
 }

@@ -44,8 +44,12 @@ export class TokenMeter {
     this.#options = options;
   }
 
-  /** Counts a call that was answered. @param usage undefined when the engine reported nothing */
-  add(call: BilledCall, usage: Usage | undefined): void {
+  /**
+   * Counts a call that was answered.
+   * @param usage undefined when the engine reported nothing
+   * @param isEstimate the client left before the engine had reported it
+   */
+  add(call: BilledCall, usage: Usage | undefined, isEstimate = false): void {
     const page = this.#pageFor(call);
     if (usage === undefined) this.unbilled.unreported += 1;
     if (page === undefined) {
@@ -53,7 +57,7 @@ export class TokenMeter {
       return;
     }
     this.#entries -= page.size;
-    page.add(call, usage);
+    page.add(call, usage, isEstimate);
     this.#entries += page.size;
     page.waitingSince ??= this.#options.clock.monotonic();
     this.#written.delete(page);
@@ -92,6 +96,7 @@ export class TokenMeter {
   /** No record will have the rest of the page. */
   giveUp(page: TokenPage): void {
     this.unbilled.refused += page.unwritten;
+    for (const [bills, cost] of page.takeOwed()) bills.drop(cost);
     this.#unwritten.delete(page);
     this.#forget(page);
   }

@@ -1,11 +1,12 @@
 import { monthIn } from '../../ledger/month.ts';
-import { costOfTokens } from '../../ledger/tokens.ts';
+import { costOfTokens, exactCostOfTokens } from '../../ledger/tokens.ts';
 import { MOST_CREATED_BY } from '../../resources/instances/claim.ts';
 import type { TokenPrices } from '../../resources/model-servers/prices.ts';
 import { addMoney, formatMoney } from '../../resources/money.ts';
 import { MOST_ENTRIES, MOST_MODEL, type TokenEntry, type TokenRecord } from '../../resources/token-record.ts';
 import { ENDED_LABEL } from '../../resources/usage-record.ts';
 import type { Usage } from '../dialects/index.ts';
+import type { BudgetAccount, UncountedBills } from '../limits/budget-account.ts';
 
 /** More than any call has: the sums of a day stay exact whatever an engine reports. */
 const MOST_TOKENS = 1_000_000_000;
@@ -18,9 +19,13 @@ export interface BilledCall {
   by: string;
   model: string;
   prices: TokenPrices;
+  /** The budgets that it draws on. */
+  accounts?: readonly BudgetAccount[];
 }
 
-type Counts = Pick<TokenEntry, 'calls' | 'unreported' | 'inputTokens' | 'cachedInputTokens' | 'outputTokens'>;
+type Counts = Required<
+  Pick<TokenEntry, 'calls' | 'unreported' | 'estimated' | 'inputTokens' | 'cachedInputTokens' | 'outputTokens'>
+>;
 
 /** Where the calls of one tenant on one day at prices in one currency are counted, until there are too many kinds of them: one record. */
 export class TokenPage {
@@ -34,6 +39,8 @@ export class TokenPage {
   readonly #entries = new Map<string, { call: BilledCall; counts: Counts }>();
   #calls = 0;
   #written = 0;
+  /** What calls cost that no record has, by the budgets that they draw on. */
+  #owed = new Map<UncountedBills, bigint>();
 
   constructor(of: Pick<TokenPage, 'namespace' | 'day' | 'currency'> & { name: string; replica: string }) {
     this.namespace = of.namespace;
@@ -67,7 +74,7 @@ export class TokenPage {
   }
 
   /** @param usage undefined when the engine reported nothing */
-  add(call: BilledCall, usage: Usage | undefined): void {
+  add(call: BilledCall, usage: Usage | undefined, isEstimate: boolean): void {
     const id = idOf(call);
     const entry = this.#entries.get(id) ?? { call, counts: { ...NO_COUNTS } };
     this.#entries.set(id, entry);
@@ -75,10 +82,35 @@ export class TokenPage {
     this.#calls += 1;
     counts.calls += 1;
     if (usage === undefined) counts.unreported += 1;
+    else if (isEstimate) counts.estimated += 1;
     const input = bounded(usage?.inputTokens);
+    const cached = Math.min(input, bounded(usage?.cachedTokens));
+    const output = bounded(usage?.outputTokens);
     counts.inputTokens += input;
-    counts.cachedInputTokens += Math.min(input, bounded(usage?.cachedTokens));
-    counts.outputTokens += bounded(usage?.outputTokens);
+    counts.cachedInputTokens += cached;
+    counts.outputTokens += output;
+    const cost = exactCostOfTokens({ input, cached, output }, call.prices);
+    for (const account of call.accounts ?? []) {
+      const bills = account.billsOf(monthIn(this.day));
+      bills.add(cost);
+      this.#owe(bills, cost);
+    }
+  }
+
+  /** Hands out what calls cost that no record has, for a write of `record`. */
+  takeOwed(): ReadonlyMap<UncountedBills, bigint> {
+    const owed = this.#owed;
+    this.#owed = new Map();
+    return owed;
+  }
+
+  /** Takes it back after a write that failed. */
+  giveBack(owed: ReadonlyMap<UncountedBills, bigint>): void {
+    for (const [bills, cost] of owed) this.#owe(bills, cost);
+  }
+
+  #owe(bills: UncountedBills, cost: bigint): void {
+    this.#owed.set(bills, (this.#owed.get(bills) ?? 0n) + cost);
   }
 
   /** A record has so many of the calls. */
@@ -103,7 +135,14 @@ export class TokenPage {
   }
 }
 
-const NO_COUNTS: Counts = { calls: 0, unreported: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0 };
+const NO_COUNTS: Counts = {
+  calls: 0,
+  unreported: 0,
+  estimated: 0,
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+};
 
 function bounded(count = 0): number {
   return Math.min(count, MOST_TOKENS);
@@ -114,6 +153,7 @@ function idOf({ by, model, prices }: BilledCall): string {
 }
 
 function entryOf({ call: { by, model, prices }, counts }: { call: BilledCall; counts: Counts }): TokenEntry {
+  const { estimated, ...others } = counts;
   const { inputTokens: input, cachedInputTokens: cached, outputTokens: output } = counts;
   return {
     by: by.slice(0, MOST_CREATED_BY),
@@ -121,7 +161,8 @@ function entryOf({ call: { by, model, prices }, counts }: { call: BilledCall; co
     inputPrice: prices.input,
     cachedInputPrice: prices.cachedInput,
     outputPrice: prices.output,
-    ...counts,
+    ...others,
+    ...(estimated > 0 && { estimated }),
     cost: formatMoney(costOfTokens({ input, cached, output }, prices)),
   };
 }

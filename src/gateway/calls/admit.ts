@@ -1,13 +1,25 @@
 import type { Principal } from '../../access/principal.ts';
-import { isObject, type Json } from '../../lib/json.ts';
+import type { Json } from '../../lib/json.ts';
 import type { Span } from '../../runtime/tracing/tracer.ts';
 import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
-import { findModel, requireRoute } from '../find-model.ts';
-import { DialectError, inspectRequest, promptTokens, requestFeatures, type Dialect } from '../dialects/index.ts';
+import { findModel, requireMedia, requireRoute } from '../find-model.ts';
+import {
+  type Inspection,
+  inspectRequest,
+  optionalString,
+  promptTokens,
+  refuseOfServers,
+  remoteMedia,
+  requestFeatures,
+  tokensOfItem,
+  type Dialect,
+} from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-shares.ts';
-import { readHistory } from '../state/history.ts';
+import { readHistory, readReferences } from '../state/history.ts';
 import type { Call } from './call.ts';
+import { parseBody } from './parse-body.ts';
+import { textHolder } from './read-body.ts';
 
 export interface Incoming {
   id: string;
@@ -25,43 +37,45 @@ export interface Incoming {
 /** Parses and checks a body, and finds its model and the history it continues. Throws DialectError. */
 export async function admit(deps: ModelRouterDeps, incoming: Incoming): Promise<{ call: Call; model: Model }> {
   const { dialect, principal, bytes } = incoming;
-  const body = parseBody(bytes);
-  const inspection = inspectRequest(dialect, body);
+  const parsed = parseBody(bytes);
+  const inspection = inspectRequest(dialect, parsed);
+  // Checked by `inspectRequest`.
+  const body = parsed as Json;
   const model = findModel(deps, principal, inspection.model);
+  if (model.isShared) refuseOfServers(body);
   requireRoute(deps, principal, model, undefined);
-  const { previousResponseId, itemReferences } = inspection;
+  const { history, references } = await readConversation(deps, incoming, inspection);
+  // What was stored may have been for a server that may fetch more.
+  const referred = remoteMedia([...history, ...references.values()], 'previous_response_id');
+  const media = [...remoteMedia(body), ...referred];
+  requireMedia(model, media);
+  const stored = [...history, ...[...references.values()].flat()];
   const call: Call = {
     ...incoming,
-    promptTokens: promptTokens(body as Json, bytes.length),
+    promptTokens: stored.reduce((sum, item) => sum + tokensOfItem(item), promptTokens(body, bytes.length)),
     mayRetry: true,
-    // Checked by `inspectRequest`.
-    body: body as Json,
+    prices: model.prices,
+    body,
     inspection,
     features: requestFeatures(dialect, body),
-    history: previousResponseId === undefined ? [] : await readHistory(deps.store, principal, previousResponseId),
-    references: itemReferences.length === 0 ? new Map() : await deps.store.findItems(principal, itemReferences),
+    media,
+    cacheSalt: deps.salts.of(principal.namespace, optionalString(body.cache_salt)),
+    history,
+    references,
     createdAt: Math.floor(deps.clock.now() / 1000),
   };
   return { call, model };
 }
 
-/** @throws DialectError 400 when it is not JSON */
-export function parseBody(bytes: Buffer): unknown {
-  const text = bytes.toString('utf8');
-  try {
-    return withWholeSeed(JSON.parse(text), text);
-  } catch {
-    throw new DialectError({ status: 400, message: 'The request body is not valid JSON.', code: 'invalid_json' });
-  }
-}
-
-/** Writes a number as the client did. TypeScript has no type for it yet. */
-const { rawJSON } = JSON as unknown as { rawJSON(this: void, text: string): unknown };
-
-/** A seed has 64 bits, of which a JavaScript number keeps 53. The rounded one would give another answer. */
-function withWholeSeed(body: unknown, text: string): unknown {
-  if (!isObject(body) || typeof body.seed !== 'number' || Number.isSafeInteger(body.seed)) return body;
-  const written = [...text.matchAll(/"seed"\s*:\s*(-?\d{16,20})\b/g)].map(([, digits = '']) => digits);
-  const whole = written.find((digits) => Number(digits) === body.seed);
-  return whole === undefined ? body : { ...body, seed: rawJSON(whole) };
+/** What a call continues of the stored answers of its key. They count as its body. */
+export async function readConversation(
+  { store }: Pick<ModelRouterDeps, 'store'>,
+  { principal, hold }: Pick<Incoming, 'principal' | 'hold'>,
+  { previousResponseId: id, itemReferences }: Pick<Inspection, 'previousResponseId' | 'itemReferences'>,
+): Promise<Pick<Call, 'history' | 'references'>> {
+  const take = textHolder(hold);
+  return {
+    history: id === undefined ? [] : await readHistory(store, principal, id, take),
+    references: await readReferences(store, principal, itemReferences, take),
+  };
 }

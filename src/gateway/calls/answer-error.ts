@@ -12,6 +12,10 @@ const OVERLOAD_RETRY_MS = 1000;
 /** Tells the client why its call failed. Returns how the call counts. */
 export function answerError({ log }: { log: Logger }, client: ClientWriter, error: unknown): CallOutcome {
   if (client.gone || error instanceof ClientGoneError) return 'client_closed';
+  if (client.cutBy !== undefined) {
+    client.sendError(client.cutBy);
+    return 'cut';
+  }
   if (error instanceof LimitError) {
     client.sendError({ status: 429, message: error.message, code: 'rate_limit_exceeded' }, error.retryAfterMs);
     return 'rate_limited';

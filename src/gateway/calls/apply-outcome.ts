@@ -62,7 +62,8 @@ export function applyOutcome(serving: Serving, endpoint: Endpoint, result: Resul
       return undefined;
     case 'aborted':
       endpoint.breaker.release(tenant);
-      served.outcome = 'client_closed';
+      served.outcome = serving.client.gone ? 'client_closed' : 'cut';
+      tellCut(serving.client, receiver);
       return undefined;
     case 'refused': {
       const { status, headers, body } = outcome;
@@ -85,6 +86,13 @@ export function applyOutcome(serving: Serving, endpoint: Endpoint, result: Resul
   blame(endpoint, tenant, error, begunAt);
   if (wasCrash(error)) served.crashes += 1;
   return applyBreak(serving, receiver, error);
+}
+
+function tellCut(client: ClientWriter, receiver: AnswerReceiver): void {
+  const { cutBy, started } = client;
+  if (cutBy === undefined) return;
+  if (started) receiver.fail(cutBy);
+  else client.sendError(cutBy);
 }
 
 /** Engines repeat what they were sent when they complain of it. */

@@ -58,7 +58,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   /** Closes the connection at once, which is the only way to tell an HTTP/1.1 server to stop. */
   abort(): void {
     this.#aborted = true;
-    this.#cut = new AbortedError('The client left.');
+    this.#cut = new AbortedError('The call is over.');
     this.#controller?.abort(this.#cut);
     // The request has not begun, so undici will not report its end.
     if (this.#controller === undefined) this.#done.resolve({ kind: 'aborted' });

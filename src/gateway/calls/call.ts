@@ -1,16 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import type { Principal } from '../../access/principal.ts';
+import type { TokenPrices } from '../../resources/model-servers/prices.ts';
 import type { Span } from '../../runtime/tracing/tracer.ts';
-import type { Dialect, HistoryItem, Inspection, RequestFeatures } from '../dialects/index.ts';
+import type { Dialect, HistoryItem, Inspection, RemoteMedia, RequestFeatures } from '../dialects/index.ts';
 import type { PlainRoute } from '../../wire/model-endpoints.ts';
-import type { Field } from './multipart.ts';
+import type { Part } from './multipart.ts';
 import type { BodyHold } from '../limits/body-shares.ts';
 
 /** What the gateway reads of a call that it passes on as it is. */
 export interface PlainCall {
   route: PlainRoute;
-  /** Of a form: its header Content-Type, and where the name of the model is. */
-  form?: { contentType: string; model: Field };
+  /** The fields of a form. */
+  form?: readonly Part[];
 }
 
 /** One call of a client, read and checked. */
@@ -30,8 +31,14 @@ export interface Call {
   /** The body is still there, so another endpoint may be tried. */
   mayRetry: boolean;
   body: Record<string, unknown>;
+  /** What its tokens cost, fixed when it is let in. Undefined: nothing. */
+  prices: TokenPrices | undefined;
   inspection: Inspection;
   features: RequestFeatures;
+  /** What the server would have to fetch. */
+  media: readonly RemoteMedia[];
+  /** Keeps what servers cache of the tenant's prompts from other tenants. */
+  cacheSalt: string;
   /** The session that the client names in a header. */
   sessionHeader: string | undefined;
   /** The trace that the client is in, as headers, each name with its value. */
@@ -54,7 +61,8 @@ export type CallOutcome =
   | 'unavailable'
   | 'upstream_error'
   | 'interrupted'
-  | 'client_closed';
+  | 'client_closed'
+  | 'cut';
 
 const PROCESS = randomBytes(10).toString('hex');
 let count = 0;
@@ -79,6 +87,7 @@ const NO_BYTES = Buffer.alloc(0);
 export function letGo(call: Call): void {
   call.mayRetry = false;
   call.bytes = NO_BYTES;
+  if (call.plain !== undefined) call.plain = { route: call.plain.route };
   call.body = {};
   call.inspection = { ...call.inspection, promptPrefix: [] };
   call.history = [];

@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { errorBody, streamError, type ClientError, type Dialect } from '../dialects/index.ts';
+import { type DialectError, errorBody, streamError, type ClientError, type Dialect } from '../dialects/index.ts';
+import { ClientGoneError } from './read-body.ts';
 
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -18,6 +19,8 @@ const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 /** A client that reads nothing for this long is taken as gone. */
 const STALL_MS = 300_000;
+/** The same of one whose call was cut. */
+const LAST_WORDS_MS = 1000;
 
 export interface Flow {
   pause(): void;
@@ -33,7 +36,8 @@ export class ClientWriter {
   readonly #headers: Record<string, string> = {};
   #keepAlive: NodeJS.Timeout | undefined;
   #stall: NodeJS.Timeout | undefined;
-  #onGone: (() => void) | undefined;
+  #lastWords: NodeJS.Timeout | undefined;
+  #onOver: ((why: Error) => void) | undefined;
   #draining = false;
   /** Something was written since the last sign of life was due. */
   #isBusy = false;
@@ -41,6 +45,8 @@ export class ClientWriter {
   #isBetweenEvents = true;
   /** The client closed the connection before the answer was complete. */
   gone = false;
+  /** Why the gateway ends the call before its answer is complete. */
+  cutBy: DialectError | undefined;
   /** Bytes of the answer were sent. From now on no other endpoint may answer. */
   started = false;
 
@@ -51,10 +57,24 @@ export class ClientWriter {
     response.on('close', () => this.#closed());
   }
 
-  /** Calls back once when the client leaves early, at once when it has left. */
-  onGone(callback: (() => void) | undefined): void {
-    this.#onGone = callback;
-    if (this.gone) callback?.();
+  /** Why the call is over before its answer is complete; undefined as long as it goes on. */
+  get over(): Error | undefined {
+    return this.gone ? new ClientGoneError('The client left.') : this.cutBy;
+  }
+
+  /** Calls back once when the client leaves early or the call is cut, at once when it is over already. */
+  onOver(callback: ((why: Error) => void) | undefined): void {
+    this.#onOver = callback;
+    const { over } = this;
+    if (over !== undefined) callback?.(over);
+  }
+
+  /** Ends the call: whoever serves it tells the client why. */
+  cut(why: DialectError): void {
+    if (this.over !== undefined || this.#response.writableEnded) return;
+    this.cutBy = why;
+    this.#lastWords = setTimeout(() => this.#response.destroy(), LAST_WORDS_MS);
+    this.#onOver?.(why);
   }
 
   set route(value: string) {
@@ -157,9 +177,10 @@ export class ClientWriter {
   #closed(): void {
     clearInterval(this.#keepAlive);
     clearTimeout(this.#stall);
+    clearTimeout(this.#lastWords);
     if (this.#response.writableFinished) return;
     this.gone = true;
-    this.#onGone?.();
+    this.#onOver?.(new ClientGoneError('The client left.'));
   }
 }
 

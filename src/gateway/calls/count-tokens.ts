@@ -6,6 +6,8 @@ import {
   inspectRequest,
   optionalCount,
   quirksOf,
+  refuseOfServers,
+  remoteMedia,
   tokensOfItem,
   translateRequest,
   type HistoryItem,
@@ -15,18 +17,24 @@ import { isObject, type Json } from '../../lib/json.ts';
 import type { Member } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { smallRequest } from '../discovery/small-http.ts';
-import { findModel } from '../find-model.ts';
-import { parseBody } from './admit.ts';
+import { findModel, mayFetch, requireMedia } from '../find-model.ts';
+import type { BodyHold } from '../limits/body-shares.ts';
+import { readConversation } from './admit.ts';
 import { nextCallId } from './call.ts';
 import { ClientWriter } from './client-writer.ts';
 import { answerError } from './answer-error.ts';
-import { BODY_MAX, countRequest, holdOf, requireScope } from './handle-call.ts';
+import { BODY_MAX, countRequest, holdOf, requireIdentity, unlessOver } from './handle-call.ts';
+import { requireBudget, requireScope } from './let-in.ts';
+import type { OpenCall } from './open-calls.ts';
+import { parseBody } from './parse-body.ts';
 import { readBody } from './read-body.ts';
 import { LimitError } from '../limits/limiter.ts';
 import { Standings } from '../limits/standings.ts';
-import { readHistory } from '../state/history.ts';
 
-const LIMITS = { timeoutMs: 10_000, maxBytes: 8 * 1024 * 1024 } as const;
+const LIMITS = { timeoutMs: 10_000, maxBytes: 65_536 } as const;
+/** vLLM's tokeniser tells the count before the tokens, of which a long prompt has megabytes. */
+const START = { ...LIMITS, maxBytes: 1024, isStartEnough: true } as const;
+const COUNT = /^\s*\{\s*"count"\s*:\s*(\d{1,12})[,\s}]/;
 
 type Counted = 'messages' | 'responses';
 
@@ -43,25 +51,34 @@ export async function countTokens(
   const client = new ClientWriter(response, dialect, nextCallId());
   const principal = getPrincipal(request);
   const denied = deps.limiter.enter(principal);
+  let open: OpenCall | undefined;
   try {
     if (denied !== undefined) throw new LimitError(denied);
     requireScope(principal);
+    open = deps.open.begin(client, principal);
+    requireIdentity(request);
     if (deps.limiter.isMetered(principal))
       await countRequest(deps, client, { principal, dialect, standings: new Standings() });
-    const count = { input_tokens: await countBody(deps, dialect, principal, request) };
+    const counted = countBody(deps, { dialect, principal, client, open }, request);
+    const count = { input_tokens: await unlessOver(client, counted) };
     const answer = dialect === 'messages' ? count : { object: 'response.input_tokens', ...count };
     client.sendWhole(Buffer.from(JSON.stringify(answer)));
   } catch (error) {
     answerError(deps, client, error);
   } finally {
+    open?.close();
     if (denied === undefined) deps.limiter.leave(principal);
   }
 }
 
 async function countBody(
   deps: ModelRouterDeps,
-  dialect: Counted,
-  principal: Principal,
+  {
+    dialect,
+    principal,
+    client,
+    open,
+  }: { dialect: Counted; principal: Principal; client: ClientWriter; open: OpenCall },
   request: IncomingMessage,
 ): Promise<number> {
   const hold = holdOf(deps, principal);
@@ -70,10 +87,18 @@ async function countBody(
     const body = parseBody(bytes);
     checkBody(body);
     const model = findModel(deps, principal, body.model);
+    if (model.isShared) refuseOfServers(body);
+    open.narrow(body.model);
+    requireBudget(deps, client, { principal, dialect, prices: model.prices });
     if (dialect === 'messages') checkMessages(body);
-    const stored = dialect === 'responses' ? await storedInput(deps, principal, body) : {};
-    const member = model.pick(undefined, [], principal.namespace);
-    const counted = member === undefined ? undefined : await ask(deps, member, { dialect, body, ...stored });
+    const stored = dialect === 'responses' ? await storedInput(deps, { principal, hold }, body) : {};
+    const referred = [...(stored.history ?? []), ...(stored.references?.values() ?? [])];
+    const media = [...remoteMedia(body), ...remoteMedia(referred, 'previous_response_id')];
+    requireMedia(model, media);
+    const unable = model.members.flatMap(({ endpoint }) => (mayFetch(endpoint.mediaHosts, media) ? [] : [endpoint]));
+    const member = model.pick(undefined, unable, principal.namespace);
+    const counted =
+      member === undefined ? undefined : await ask(deps, member, { dialect, body, signal: open.signal, ...stored });
     if (counted !== undefined) return counted;
     const history = (stored.history ?? []).reduce((sum, item) => sum + tokensOfItem(item), 0);
     return estimateTokens(dialect, body) + history;
@@ -83,12 +108,12 @@ async function countBody(
 }
 
 /** What a responses body refers to of the answers that the gateway keeps. Throws DialectError. */
-async function storedInput(deps: ModelRouterDeps, principal: Principal, body: Json): Promise<StoredInput> {
-  const { previousResponseId, itemReferences } = inspectRequest('responses', { input: '', ...body });
-  return {
-    history: previousResponseId === undefined ? [] : await readHistory(deps.store, principal, previousResponseId),
-    references: await deps.store.findItems(principal, itemReferences),
-  };
+function storedInput(
+  deps: ModelRouterDeps,
+  caller: { principal: Principal; hold: BodyHold },
+  body: Json,
+): Promise<StoredInput> {
+  return readConversation(deps, caller, inspectRequest('responses', { input: '', ...body }));
 }
 
 interface StoredInput {
@@ -99,12 +124,13 @@ interface StoredInput {
 interface Question extends StoredInput {
   dialect: Counted;
   body: Json;
+  signal: AbortSignal;
 }
 
 async function ask(
   deps: ModelRouterDeps,
   member: Member,
-  { dialect, body, ...stored }: Question,
+  { dialect, body, signal, ...stored }: Question,
 ): Promise<number | undefined> {
   const { endpoint, upstreamModel } = member;
   const { probe, origin, credential } = endpoint;
@@ -112,14 +138,11 @@ async function ask(
   try {
     if (probe.countTokens && dialect === 'messages') {
       const path = `${probe.prefix}/v1/messages/count_tokens`;
-      const { json } = await smallRequest(deps.dispatcher, {
-        origin,
-        credential,
-        path,
-        body: { ...body, model: upstreamModel },
-        ...LIMITS,
-      });
-      return numberAt(json, 'input_tokens');
+      const question = { ...body, model: upstreamModel };
+      const { json } = await endpoint.guard.ask(() =>
+        smallRequest(deps.dispatcher, { origin, credential, path, body: question, signal, ...LIMITS }),
+      );
+      return isObject(json) ? optionalCount(json.input_tokens) : undefined;
     }
     if (!probe.tokenize || probe.engine !== 'vllm') return undefined;
     const quirks = quirksOf(probe.engine, probe.version, upstreamModel);
@@ -130,21 +153,14 @@ async function ask(
       messages: chat.messages,
       ...(chat.tools !== undefined && { tools: chat.tools }),
     };
-    const { json } = await smallRequest(deps.dispatcher, {
-      origin,
-      credential,
-      path: '/tokenize',
-      body: question,
-      ...LIMITS,
-    });
-    return numberAt(json, 'count');
+    const { text } = await endpoint.guard.ask(() =>
+      smallRequest(deps.dispatcher, { origin, credential, path: '/tokenize', body: question, signal, ...START }),
+    );
+    const [, count] = COUNT.exec(text) ?? [];
+    return count === undefined ? undefined : Number(count);
   } catch (err) {
     // The caller has an estimate to answer with.
     deps.log.debug({ err, endpoint: endpoint.name }, 'Model server did not count tokens');
     return undefined;
   }
-}
-
-function numberAt(json: unknown, name: string): number | undefined {
-  return isObject(json) ? optionalCount(json[name]) : undefined;
 }

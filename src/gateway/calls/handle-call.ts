@@ -1,13 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { asCreatedBy, getPrincipal, type Principal } from '../../access/principal.ts';
-import { spentMessage } from '../../budgets/counted.ts';
-import { keyBudget, tenantBudget } from '../../budgets/words.ts';
 import { holdRequestSpan, requestSpan } from '../../runtime/tracing/request-span.ts';
 import type { PlainRoute } from '../../wire/model-endpoints.ts';
-import type { BilledCall } from '../billing/token-page.ts';
+import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
-import { DialectError, INSUFFICIENT_QUOTA, type Dialect, type Usage } from '../dialects/index.ts';
+import { DialectError, type Dialect, type Usage } from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-shares.ts';
+import type { BudgetHold } from '../limits/budget-holds.ts';
 import { LimitError, type Reservation } from '../limits/limiter.ts';
 import { Standings } from '../limits/standings.ts';
 import type { CallRecord } from '../metrics.ts';
@@ -17,8 +16,10 @@ import { traceCall, traceOf } from '../trace.ts';
 import { admit, type Incoming } from './admit.ts';
 import { answerError } from './answer-error.ts';
 import type { Served } from './apply-outcome.ts';
-import { nextCallId, type Call } from './call.ts';
+import { nextCallId, type Call, type CallOutcome } from './call.ts';
 import { ClientWriter } from './client-writer.ts';
+import { askAgain, letIn, requireBudget, requireScope } from './let-in.ts';
+import type { OpenCall } from './open-calls.ts';
 import { readBody } from './read-body.ts';
 import { serve } from './serve.ts';
 
@@ -28,7 +29,7 @@ const MIB = 2 ** 20;
 
 /** What metrics need to know of a call, however it ends. */
 interface CallSummary {
-  model?: string;
+  model?: Pick<Model, 'name' | 'isShared'>;
   served: Served;
   usage?: Usage | undefined;
 }
@@ -68,7 +69,7 @@ export async function handleCall(
   } finally {
     if (denied === undefined) deps.limiter.leave(principal);
     record(deps, { operation: plain ?? dialect, principal, startedAt }, summary);
-    traceCall(requestSpan(request), summary);
+    traceCall(requestSpan(request), { ...summary, model: summary.model?.name });
     release();
   }
 }
@@ -82,11 +83,23 @@ interface Running {
 
 type Origin = Omit<Incoming, 'bytes' | 'hold'>;
 
-async function run({ deps, client, summary, plain }: Running, request: IncomingMessage, origin: Origin): Promise<void> {
+async function run(running: Running, request: IncomingMessage, origin: Origin): Promise<void> {
+  requireScope(origin.principal);
+  const open = running.deps.open.begin(running.client, origin.principal);
+  try {
+    await runOpen(running, request, { ...origin, open });
+  } finally {
+    open.close();
+  }
+}
+
+async function runOpen(
+  { deps, client, summary, plain }: Running,
+  request: IncomingMessage,
+  { open, ...origin }: Origin & { open: OpenCall },
+): Promise<void> {
   const { principal } = origin;
-  requireScope(principal);
   requireIdentity(request);
-  requireBudget(deps, client, origin);
   const standings = deps.limiter.isMetered(principal) ? new Standings() : undefined;
   if (standings !== undefined) await countRequest(deps, client, { standings, ...origin });
   const hold = holdOf(deps, principal);
@@ -96,23 +109,68 @@ async function run({ deps, client, summary, plain }: Running, request: IncomingM
     const { call, model } = await admitAny(deps, plain, {
       ...origin,
       hold,
-      bytes: await readBody(request, { limit: BODY_MAX, hold, clock: deps.clock, isForm }),
+      bytes: await unlessOver(client, readBody(request, { limit: BODY_MAX, hold, clock: deps.clock, isForm })),
     });
-    summary.model = model.name;
-    // What a call costs is fixed when it is let in.
-    const { prices } = model;
-    const reservation = standings === undefined ? undefined : await reserve(deps, client, call, standings);
-    try {
-      const ready = (await deps.starts?.ready(call, model, client)) ?? model;
-      summary.served = await serve(deps, call, ready, client);
-      summary.usage = usageOf(call, summary.served);
-      if (prices !== undefined) bill(deps, call, { model: model.name, prices, served: summary.served });
-    } finally {
-      const { inputTokens, outputTokens } = summary.usage ?? { inputTokens: 0, outputTokens: 0 };
-      if (reservation !== undefined) await reservation.replace(inputTokens + outputTokens);
-    }
+    open.narrow(call.inspection.model);
+    const { name, isShared } = model;
+    summary.model = { name, isShared };
+    requireBudget(deps, client, call);
+    await serveWithin(deps, { call, model, client, summary, standings });
   } finally {
     hold.release();
+  }
+}
+
+interface Admitted {
+  call: Call;
+  model: Model;
+  client: ClientWriter;
+  summary: CallSummary;
+  /** Undefined where nothing is counted per minute. */
+  standings: Standings | undefined;
+}
+
+/** Serves a call within its tokens of the minute and its budgets. */
+async function serveWithin(deps: ModelRouterDeps, admitted: Admitted): Promise<void> {
+  const { call, model, client, summary } = admitted;
+  let reservation: Reservation | undefined = await reserve(deps, admitted);
+  let held: BudgetHold | undefined;
+  const giveBack = (): void => {
+    held?.release();
+    held = undefined;
+  };
+  /** After a wait everything may be different: the key, its limits, its budgets and the price. */
+  const letInAgain = async (ready: Model): Promise<void> => {
+    askAgain(deps, call);
+    const earlier = reservation;
+    reservation = undefined;
+    await earlier?.replace(0);
+    const standings = deps.limiter.isMetered(call.principal) ? new Standings() : undefined;
+    reservation = await reserve(deps, { call, client, standings });
+    held = await letIn(deps, call, ready, client);
+  };
+  try {
+    const ready = await deps.starts?.ready(call, model, client);
+    if (ready === undefined) held = await letIn(deps, call, model, client);
+    else await letInAgain(ready);
+    summary.served = await serve(deps, { call, model: ready ?? model, client, giveBack, letInAgain });
+    summary.usage = usageOf(call, summary.served);
+    bill(deps, call, summary.served, held);
+  } finally {
+    giveBack();
+    const { inputTokens, outputTokens } = summary.usage ?? { inputTokens: 0, outputTokens: 0 };
+    await reservation?.replace(inputTokens + outputTokens);
+  }
+}
+
+/** Rejects with why the call is over when that is before the promise resolves. */
+export async function unlessOver<T>(client: ClientWriter, promise: Promise<T>): Promise<T> {
+  const { promise: over, reject } = Promise.withResolvers<never>();
+  client.onOver(reject);
+  try {
+    return await Promise.race([promise, over]);
+  } finally {
+    client.onOver(undefined);
   }
 }
 
@@ -146,30 +204,36 @@ export function holdOf(
 }
 
 async function reserve(
-  deps: ModelRouterDeps,
-  client: ClientWriter,
-  { principal, promptTokens, dialect }: Call,
-  standings: Standings,
-): Promise<Reservation> {
-  const reserved = await deps.limiter.reserveTokens(principal, promptTokens, standings);
-  client.add(standings.headers(dialect, deps.clock.now()));
+  { limiter, clock }: ModelRouterDeps,
+  { call, client, standings }: Pick<Admitted, 'call' | 'client' | 'standings'>,
+): Promise<Reservation | undefined> {
+  if (standings === undefined) return undefined;
+  const { principal, promptTokens, dialect } = call;
+  const reserved = await limiter.reserveTokens(principal, promptTokens, standings);
+  client.add(standings.headers(dialect, clock.now()));
   if ('replace' in reserved) return reserved;
   throw new LimitError(reserved);
 }
 
+const BILLED: ReadonlySet<CallOutcome> = new Set(['ok', 'client_closed', 'cut']);
+
 /**
- * Bills what the engine reported last. An answer that the model server broke off or refused costs nothing, nor does one
- * that the client left before its first byte.
+ * Bills what the engine reported last. Of a stream that the client left or the gateway cut, what it did not report is
+ * estimated: the prompt by its bytes, and the output by what was passed on. An answer that the model server broke off or
+ * refused costs nothing, nor does one that was over before its first byte.
  */
-function bill(
-  { meter }: ModelRouterDeps,
-  { principal }: Call,
-  { model, prices, served }: Pick<BilledCall, 'model' | 'prices'> & { served: Served },
-): void {
+function bill({ meter }: ModelRouterDeps, call: Call, served: Served, held: BudgetHold | undefined): void {
+  const { principal, prices, inspection } = call;
   const { outcome, receiver, firstByteAt } = served;
-  if (receiver === undefined || firstByteAt === undefined || (outcome !== 'ok' && outcome !== 'client_closed')) return;
-  const { namespace } = principal;
-  meter.add({ namespace, by: asCreatedBy(principal), model, prices }, receiver.facts.usage);
+  if (prices === undefined) return;
+  if (receiver === undefined || firstByteAt === undefined || !BILLED.has(outcome)) return;
+  const { usage } = receiver.facts;
+  // Engines that report as they go count the output. Others report the input alone, with an output of 0 or 1.
+  const isEstimate = outcome !== 'ok' && (usage?.outputTokens ?? 0) <= 1;
+  const by = asCreatedBy(principal);
+  const accounts = held?.accounts ?? [];
+  const billed = { namespace: principal.namespace, by, model: inspection.model, prices, accounts };
+  meter.add(billed, isEstimate ? usageOf(call, served) : usage, isEstimate);
 }
 
 /** What the engine reported. For an answer that was cut off before, an estimate of what was passed on. */
@@ -190,17 +254,8 @@ function usageOf(call: Call, { receiver, outcome, firstByteAt }: Served): Usage 
   };
 }
 
-/** @throws DialectError 403 */
-export function requireScope({ scopes }: Principal): void {
-  if (scopes.includes('models')) return;
-  throw new DialectError({
-    status: 403,
-    message: "This API key lacks the scope 'models'. Create a key with that scope on the dashboard.",
-    code: 'insufficient_scope',
-  });
-}
-
-function requireIdentity({ headers }: IncomingMessage): void {
+/** @throws DialectError 415 for a body that a server might read otherwise than the gateway, which decompresses none */
+export function requireIdentity({ headers }: IncomingMessage): void {
   const encoding = headers['content-encoding'];
   if (encoding === undefined || encoding === 'identity') return;
   throw new DialectError({
@@ -208,27 +263,6 @@ function requireIdentity({ headers }: IncomingMessage): void {
     message: 'Compressed request bodies are not supported. Send the body without Content-Encoding.',
     code: 'unsupported_content_encoding',
   });
-}
-
-/**
- * Refuses a call when the budget of its tenant or its key is spent, in the words of the dialect for an account without
- * credit: OpenAI's `insufficient_quota`, Anthropic's `billing_error`. The header keeps the clients of both from trying
- * again.
- * @throws DialectError 402, 429
- */
-function requireBudget(
-  { budgets, keyBudgets, ceilings }: Pick<ModelRouterDeps, 'budgets' | 'keyBudgets' | 'ceilings'>,
-  client: ClientWriter,
-  { principal, dialect }: { principal: Principal; dialect: Dialect },
-): void {
-  const { namespace, name } = principal;
-  const [budget, own] = [budgets(namespace), keyBudgets(principal)];
-  const message =
-    (budget && spentMessage(budget, tenantBudget(ceilings(namespace).policies))) ??
-    (own && spentMessage(own, keyBudget(name)));
-  if (message === undefined) return;
-  client.add({ 'x-should-retry': 'false' });
-  throw new DialectError({ status: dialect === 'messages' ? 402 : 429, message, code: INSUFFICIENT_QUOTA });
 }
 
 function record(

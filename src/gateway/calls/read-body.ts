@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { type BodyErrors, BodyReader, TOO_SLOW } from '../../lib/body-reader.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { countStructure } from '../../lib/json-structure.ts';
 import { whoCanChange } from '../../resources/tenants/who-can-change.ts';
 import { DialectError } from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-shares.ts';
 import { LimitError } from '../limits/limiter.ts';
-import { countStructure } from './json-structure.ts';
 
 /** Parsing a million may block every other call for more than a second. No prompt has that many. */
 const STRUCTURE_MAX = 500_000;
@@ -54,16 +54,13 @@ export async function readBody(
   try {
     if (Number(request.headers['content-length'] ?? 0) > limit) throw ERRORS.tooLong(limit);
     await new BodyReader(request, { limit, longestMs: LONGEST_MS }, ERRORS, clock).read((chunk) => {
-      take(hold, chunk.length + CHUNK_BYTES);
+      holdBytes(hold, chunk.length + CHUNK_BYTES);
       chunks.push(chunk);
     });
     const bytes = chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
     hold.give(chunks.length * CHUNK_BYTES);
     // A short body cannot have too many pieces, and counting would cost as much as parsing.
-    const isFew = isForm || (bytes.length <= STRUCTURE_MAX && hold.bodies.isCalm);
-    const count = isFew ? 0 : countStructure(bytes, STRUCTURE_MAX);
-    if (count > STRUCTURE_MAX) throw tooManyPieces();
-    take(hold, count * STRUCTURE_BYTES);
+    if (!isForm && !(bytes.length <= STRUCTURE_MAX && hold.bodies.isCalm)) holdPieces(hold, bytes, STRUCTURE_MAX);
     return bytes;
   } catch (error) {
     hold.release();
@@ -71,8 +68,28 @@ export async function readBody(
   }
 }
 
-/** Holds bytes of a body. Throws what its client gets when there is no room. */
-function take(hold: BodyHold, bytes: number): void {
+/**
+ * Holds the stored texts that a call continues, as if they had come in its body. Throws OverloadedError, LimitError or
+ * BodyTooLargeError before a text is parsed for which there is no room.
+ */
+export function textHolder(hold: BodyHold): (text: string) => void {
+  let pieces = 0;
+  return (text) => {
+    holdBytes(hold, text.length);
+    pieces += holdPieces(hold, Buffer.from(text), STRUCTURE_MAX - pieces);
+  };
+}
+
+/** Holds what the pieces of a JSON text take when it is parsed. Returns how many there are. */
+function holdPieces(hold: BodyHold, json: Buffer, most: number): number {
+  const count = countStructure(json, most);
+  if (count > most) throw tooManyPieces();
+  holdBytes(hold, count * STRUCTURE_BYTES);
+  return count;
+}
+
+/** Holds bytes of a body or an answer. Throws what its client gets when there is no room. */
+export function holdBytes(hold: BodyHold, bytes: number): void {
   const result = hold.take(bytes);
   if (result === 'taken') return;
   if (result === 'all-full') throw overloaded();
@@ -87,7 +104,7 @@ const ERRORS: BodyErrors = {
 
 function tooManyPieces(): BodyTooLargeError {
   return new BodyTooLargeError(
-    `The JSON of the request body has more than ${STRUCTURE_MAX} objects, arrays and commas. Send fewer or shorter lists, or send long data as one string.`,
+    `The JSON of the request body, with the stored responses that it continues, has more than ${STRUCTURE_MAX} objects, arrays and commas. Send fewer or shorter lists, or send long data as one string.`,
   );
 }
 
@@ -98,13 +115,13 @@ function overloaded(): OverloadedError {
 function shareFull(most: number): LimitError {
   return new LimitError({
     limit: 'http.bodyMib',
-    message: `The calls of this tenant together hold ${most / 2 ** 20} MiB of request bodies, which is its share. Wait for some to finish. ${whoCanChange('http.bodyMib')}`,
+    message: `The calls of this tenant together hold ${most / 2 ** 20} MiB of request bodies and stored responses, which is its share. Wait for some to finish. ${whoCanChange('http.bodyMib')}`,
     retryAfterMs: RETRY_MS,
   });
 }
 
 function beyondShare(most: number): BodyTooLargeError {
   return new BodyTooLargeError(
-    `The request body needs more than the ${most / 2 ** 20} MiB that this tenant may hold in all. ${whoCanChange('http.bodyMib')}`,
+    `The request body, with the stored responses that it continues, needs more than the ${most / 2 ** 20} MiB that this tenant may hold in all. ${whoCanChange('http.bodyMib')}`,
   );
 }

@@ -1,13 +1,14 @@
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import type { CeilingsOf } from '../../access/ceilings.ts';
+import type { Principal } from '../../access/principal.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hash32 } from '../balance/hash.ts';
 import type { Member, Model } from '../balance/model.ts';
 import { parseInput, promptPrefix } from '../dialects/index.ts';
 import type { Endpoint, Flight } from '../endpoint.ts';
 import type { RetryBudgets } from '../limits/retry-budgets.ts';
-import { serves } from '../find-model.ts';
+import { mayFetch, serves } from '../find-model.ts';
 import type { ResponseStore } from '../state/response-store.ts';
 import { traceAttempt } from '../trace.ts';
 import type { Starts } from '../zero/starts.ts';
@@ -30,6 +31,17 @@ export interface ServeDeps {
   clock: Clock;
 }
 
+/** A call with its model. */
+interface Serve {
+  call: Call;
+  model: Model;
+  client: ClientWriter;
+  /** Gives back what is held for a call that may wait for another server. */
+  giveBack: () => void;
+  /** Asks a call again that waited for another server. Rejects when it may not go on. */
+  letInAgain: (model: Model) => Promise<void>;
+}
+
 const MAX_ATTEMPTS = 3;
 /** A request that has broken two servers in a row is likely to break the third. */
 const MAX_CRASHES = 2;
@@ -42,11 +54,15 @@ const NO_SERVER_RETRY_MS = 5000;
  * Sends a call to an endpoint of its model, and the answer to the client; once more when a server has come from zero
  * meanwhile. Throws DialectError when the chosen one cannot serve the call.
  */
-export async function serve(deps: ServeDeps, call: Call, model: Model, client: ClientWriter): Promise<Served> {
+export async function serve(deps: ServeDeps, { call, model, client, giveBack, letInAgain }: Serve): Promise<Served> {
   let { served, failure } = await serveOnce(deps, call, model, client);
   if (failure === undefined) return served;
+  giveBack();
   const later = call.mayRetry && !client.started ? await deps.starts?.afterFailure(call, model, client) : undefined;
-  if (later !== undefined) ({ served, failure } = await serveOnce(deps, call, later, client));
+  if (later !== undefined) {
+    await letInAgain(later);
+    ({ served, failure } = await serveOnce(deps, call, later, client));
+  }
   if (failure !== undefined) client.sendError(failure.error, failure.retryAfterMs);
   return served;
 }
@@ -83,9 +99,11 @@ async function serveOnce(
   return { served, failure: failure ?? unavailable(model, tenant) };
 }
 
-/** The endpoints of the model that do not have what the call is for. */
-function unable({ members }: Model, { plain }: Call): Endpoint[] {
-  return members.flatMap(({ endpoint }) => (serves(endpoint.probe, plain?.route) ? [] : [endpoint]));
+/** The endpoints of the model that do not have what the call is for, or may not fetch what it refers to. */
+function unable({ members }: Model, { plain, media }: Call): Endpoint[] {
+  return members.flatMap(({ endpoint }) =>
+    serves(endpoint.probe, plain?.route) && mayFetch(endpoint.mediaHosts, media) ? [] : [endpoint],
+  );
 }
 
 interface Serving {
@@ -164,13 +182,13 @@ async function send(serving: Serving, endpoint: Endpoint, request: UpstreamReque
     letGo: free,
   };
   endpoint.flights.add(flight);
-  client.onGone(() => attempt.abort());
+  client.onOver(() => attempt.abort());
   const traced = traceAttempt(call, endpoint);
   const to = { origin: endpoint.origin, trace: traced.headers };
-  if (!client.gone) deps.dispatcher.dispatch(dispatchOptions(call, to, request), attempt);
+  if (client.over === undefined) deps.dispatcher.dispatch(dispatchOptions(call, to, request), attempt);
   const outcome = await attempt.outcome;
   traced.end({ outcome, receiver });
-  client.onGone(undefined);
+  client.onOver(undefined);
   endpoint.flights.delete(flight);
   begun();
   return { outcome, receiver, begunAt };
@@ -202,6 +220,7 @@ async function storeAnswer({ store, ceilings, log }: ServeDeps, call: Call, answ
       {
         items: [...input, ...items],
         inputs: input.length,
+        model: inspection.model,
         response: answer.response,
         ...(previous !== undefined && { previous }),
       },
@@ -222,11 +241,18 @@ function unavailable(model: Model, tenant: string): Failure {
   return { error: { status: 503, message }, retryAfterMs: wait ?? NO_SERVER_RETRY_MS };
 }
 
-/** A hash of what the prefix cache depends on: calls with the same key go to the same endpoint. */
-function routingKey({ inspection, history, dialect, body, sessionHeader }: Call): number | undefined {
+/**
+ * A hash of what the prefix cache depends on: calls of a tenant with the same key go to the same endpoint. No tenant sees
+ * by the way of its own calls what another asks.
+ */
+function routingKey({ principal, inspection, history, dialect, body, sessionHeader }: Call): number | undefined {
   const session = inspection.sessionHint ?? sessionHeader;
-  if (session !== undefined) return hash32(session.slice(0, KEY_CHARS));
+  if (session !== undefined) return keyOf(principal, session);
   const prefix = history.length === 0 ? inspection.promptPrefix : promptPrefix(dialect, body, history);
   const text = prefix.join('\0');
-  return text.length < prefix.length ? undefined : hash32(text.slice(0, KEY_CHARS));
+  return text.length < prefix.length ? undefined : keyOf(principal, text);
+}
+
+function keyOf({ namespace }: Principal, text: string): number {
+  return hash32(`${namespace}\0${text.slice(0, KEY_CHARS)}`);
 }

@@ -1,5 +1,5 @@
 import type { Json } from '../../lib/json.ts';
-import { endOfString } from './json-structure.ts';
+import { endOfString } from '../../lib/json-structure.ts';
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
@@ -11,49 +11,54 @@ const OPEN_LIST = 0x5b;
 const CLOSE_LIST = 0x5d;
 /** A walk over more bytes would cost more than to write them again. Clients put the name of the model first. */
 const WALKED_BYTES = 4096;
-/** The name again, perhaps in another object, or an escape that may be one of its letters. */
-const MODEL_AGAIN = /"model"|\\u00[67]/;
 
 /**
- * The text of `after`, where `bytes` is the text of `before`. When no more than another model and new members are wanted,
- * all else stays as the client wrote it, to the byte: a long body is not written again. Values are compared by identity.
+ * The text of `after`, where `bytes` is the text of `before`. When no more is wanted than new members and new values near
+ * the start, all else stays as the client wrote it, to the byte: a long body is not written again. Values are compared by
+ * identity.
  *
- * @param bytes valid JSON of an object
+ * @param bytes valid JSON of an object in which no name stands twice
  */
 export function spliceBody(bytes: Buffer, before: Json, after: Json): Buffer {
-  const changed = Object.keys(before).filter((name) => before[name] !== after[name]);
+  const changed = new Set(Object.keys(before).filter((name) => before[name] !== after[name]));
   const added = Object.keys(after).filter((name) => after[name] !== undefined && !Object.hasOwn(before, name));
-  if (changed.length === 0 && added.length === 0) return bytes;
-  const other = changed.some((name) => name !== 'model' || after[name] === undefined);
-  const model = other || changed.length === 0 ? undefined : modelIn(bytes);
-  if (changed.length > 0 && model === undefined) return Buffer.from(JSON.stringify(after));
-  const open = bytes.indexOf(OPEN_OBJECT) + 1;
+  if (changed.size === 0 && added.length === 0) return bytes;
+  const isLess = [...changed].some((name) => after[name] === undefined);
+  const values = isLess ? [] : valuesOf(changed, bytes);
+  if (values.length < changed.size) return Buffer.from(JSON.stringify(after));
   const members = added.map((name) => `${JSON.stringify(name)}:${JSON.stringify(after[name])}`);
   if (added.length > 0 && Object.keys(before).length > 0) members.push('');
-  const start = [bytes.subarray(0, open), Buffer.from(members.join(','))];
-  if (model === undefined) return Buffer.concat([...start, bytes.subarray(open)]);
-  const name = Buffer.from(JSON.stringify(after['model']));
-  return Buffer.concat([...start, bytes.subarray(open, model.start), name, bytes.subarray(model.end)]);
+  let at = bytes.indexOf(OPEN_OBJECT) + 1;
+  const pieces = [bytes.subarray(0, at), Buffer.from(members.join(','))];
+  for (const { name, start, end } of values) {
+    pieces.push(bytes.subarray(at, start), Buffer.from(JSON.stringify(after[name])));
+    at = end;
+  }
+  return Buffer.concat([...pieces, bytes.subarray(at)]);
 }
 
-/**
- * Where the value of `model` is. Undefined when it is not near the start, or when its name may follow again: some servers
- * read the first of two, others the last.
- */
-function modelIn(bytes: Buffer): { start: number; end: number } | undefined {
+interface Value {
+  name: string;
+  start: number;
+  end: number;
+}
+
+/** Where the values of these members are, in their order; those that are not near the start are left out. */
+function valuesOf(names: ReadonlySet<string>, bytes: Buffer): Value[] {
+  const found: Value[] = [];
   const head = bytes.subarray(0, WALKED_BYTES);
   let at = skipSpace(head, head.indexOf(OPEN_OBJECT) + 1);
-  while (head[at] === QUOTE) {
+  while (head[at] === QUOTE && found.length < names.size) {
     const nameEnd = behindString(head, at);
     const start = skipSpace(head, head.indexOf(COLON, nameEnd) + 1);
     const end = endOfValue(head, start);
-    if (end === head.length) return undefined;
-    if (JSON.parse(head.toString('utf8', at, nameEnd)) === 'model')
-      return MODEL_AGAIN.test(bytes.toString('latin1', end)) ? undefined : { start, end };
+    if (end === head.length) break;
+    const name = JSON.parse(head.toString('utf8', at, nameEnd)) as string;
+    if (names.has(name)) found.push({ name, start, end });
     at = skipSpace(head, end);
     if (head[at] === COMMA) at = skipSpace(head, at + 1);
   }
-  return undefined;
+  return found;
 }
 
 function skipSpace(bytes: Buffer, from: number): number {

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { isObject } from '../../lib/json.ts';
+import { isObject, readJson } from '../../lib/json.ts';
 import type { PlainRoute } from '../../wire/model-endpoints.ts';
 import {
   DialectError,
@@ -147,7 +147,7 @@ export class StreamReceiver implements AnswerReceiver {
       return;
     }
     const translator = new StreamTranslator(request.dialect, call.dialect, { ...context, request: call.body });
-    const out = translator.whole(JSON.parse(bytes.toString('utf8')));
+    const out = translator.whole(readJson(bytes.toString('utf8')));
     this.facts = translator;
     this.#begin();
     this.#capture(out);

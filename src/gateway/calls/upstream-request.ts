@@ -5,14 +5,18 @@ import type { Member } from '../balance/model.ts';
 import {
   chooseUpstream,
   DialectError,
+  dialectsWithSalt,
   quirksOf,
+  refuseImagesInText,
   ROUTES,
   translateRequest,
   withUsage,
   type Dialect,
+  type Quirks,
 } from '../dialects/index.ts';
+import type { Endpoint } from '../endpoint.ts';
 import type { EngineCredential } from '../discovery/engine-credential.ts';
-import { withField } from './multipart.ts';
+import { writeForm, type Part } from './multipart.ts';
 import { PLAIN_ROUTES } from '../plain-routes.ts';
 import { spliceBody } from './splice-body.ts';
 import type { Call, PlainCall } from './call.ts';
@@ -40,6 +44,8 @@ const LARGE_BODY = 65_536;
 
 /** @throws DialectError when the endpoint cannot serve the call */
 export function upstreamRequest(call: Call, member: Member): UpstreamRequest {
+  if (member.endpoint.probe?.engine === 'tgi')
+    refuseImagesInText([call.history, ...call.references.values(), call.body]);
   const request = call.plain === undefined ? dialectRequest(call, member) : plainRequest(call, call.plain, member);
   return { ...request, credential: member.endpoint.credential };
 }
@@ -51,19 +57,22 @@ function dialectRequest(
   const { dialect: client, features, inspection, history, references } = call;
   const { probe } = endpoint;
   const quirks = quirksOf(probe?.engine ?? 'unknown', probe?.version, upstreamModel);
-  const choice = chooseUpstream(client, probe?.dialects ?? ['chat'], quirks, features);
+  const known = probe?.dialects ?? ['chat'];
+  const choice = chooseUpstream(client, endpoint.isShared ? dialectsWithSalt(known, quirks) : known, quirks, features);
   if (choice === undefined) {
     throw new DialectError({ status: 503, message: `No server of '${inspection.model}' speaks a known dialect.` });
   }
   const { dialect, native } = choice;
   const path = `${probe?.prefix ?? ''}${ROUTES[dialect]}`;
-  const body = translateRequest(client, dialect, call.body, {
+  const translated = translateRequest(client, dialect, call.body, {
     model: upstreamModel,
     quirks,
     history,
     references,
     contextLength,
+    isPriced: call.prices !== undefined,
   });
+  const body = dialect === 'messages' ? translated : withSalt(translated, call, endpoint, quirks);
   return {
     dialect,
     native,
@@ -73,29 +82,45 @@ function dialectRequest(
 }
 
 /**
- * The request for a call outside of the dialects: the client's own bytes, but for the name of an alias, and the question
- * for the usage of a stream.
+ * The request for a call outside of the dialects: JSON in the client's own bytes, but for the name of an alias, and the
+ * question for the usage of a stream. A form is written anew, because servers read forms in many ways.
  */
 function plainRequest(
-  { body, bytes, inspection }: Call,
+  call: Call,
   { route, form }: PlainCall,
   { endpoint, upstreamModel }: Member,
 ): Omit<UpstreamRequest, 'credential'> {
-  const { prefix = '', plainPaths = {} } = endpoint.probe ?? {};
+  const { body, bytes, inspection } = call;
+  const { probe } = endpoint;
+  const { prefix = '', plainPaths = {} } = probe ?? {};
   const path = `${prefix}${plainPaths[route] ?? PLAIN_ROUTES[route].upstream[0]}`;
-  const isAlias = inspection.model !== upstreamModel;
   // The answers are read as those of chat, which has usage under the same names.
   const request = { dialect: 'chat', native: true, path } as const;
-  if (form !== undefined) {
-    const own = isAlias ? withField(bytes, form.model, upstreamModel) : bytes;
-    return { ...request, body: own, contentType: form.contentType };
-  }
-  return { ...request, body: spliceBody(bytes, body, adjusted(body, upstreamModel, inspection.stream)) };
+  if (form !== undefined) return { ...request, ...writeForm(adjustedForm(form, upstreamModel, inspection.stream)) };
+  const quirks = quirksOf(probe?.engine ?? 'unknown', probe?.version, upstreamModel);
+  const sent = withSalt(adjusted(body, upstreamModel, inspection.stream), call, endpoint, quirks);
+  return { ...request, body: spliceBody(bytes, body, sent) };
+}
+
+/** Tells a server that tenants share whose prompt it caches. The salt of a client is in that of the call. */
+function withSalt(body: Json, { cacheSalt }: Call, { isShared }: Endpoint, { saltsCache }: Quirks): Json {
+  return isShared && saltsCache ? { ...body, cache_salt: cacheSalt } : body;
 }
 
 function adjusted(body: Json, model: string, isStream: boolean): Json {
   if (!isStream) return { ...body, model };
   return { ...body, model, stream_options: withUsage(body.stream_options) };
+}
+
+function adjustedForm(form: readonly Part[], model: string, isStream: boolean): Part[] {
+  const values = new Map([
+    ['model', model],
+    ['stream', String(isStream)],
+  ]);
+  return form.map((part) => {
+    const value = values.get(part.name);
+    return value === undefined ? part : { ...part, content: Buffer.from(value) };
+  });
 }
 
 /** undici holds a Buffer until the answer is complete, and what a stream gives until it is sent. */

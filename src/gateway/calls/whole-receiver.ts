@@ -1,4 +1,4 @@
-import { isObject } from '../../lib/json.ts';
+import { isObject, readJson } from '../../lib/json.ts';
 import { DialectError, errorInAnswer, observeBody, translateResponse } from '../dialects/index.ts';
 import {
   AnswerTooLongError,
@@ -64,11 +64,11 @@ export class WholeReceiver implements AnswerReceiver {
       const isAnswer = this.#textType !== undefined || looksLikeObject(bytes, call.plain !== undefined);
       if (!isAnswer) throw new NotJsonError('The answer is not a JSON object.');
       this.facts = { ...NO_FACTS, ...observeBody(call.dialect, bytes) };
-      if (isStored(call)) this.response = JSON.parse(bytes.toString('utf8'));
+      if (isStored(call)) this.response = readJson(bytes.toString('utf8'));
       this.#answer = bytes;
       return;
     }
-    const upstream: unknown = JSON.parse(bytes.toString('utf8'));
+    const upstream = readJson(bytes.toString('utf8'));
     const { body, usage, items } = translateResponse(request.dialect, call.dialect, upstream, context);
     this.facts = { ...NO_FACTS, usage, items, responseId: idOf(body) };
     this.response = body;

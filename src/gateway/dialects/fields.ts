@@ -1,4 +1,4 @@
-import { isObject, type Json } from '../../lib/json.ts';
+import { isObject, type Json, readJson } from '../../lib/json.ts';
 import { invalid } from './errors/dialect-error.ts';
 
 export function objectAt(value: unknown, path: string): Json {
@@ -49,10 +49,10 @@ export function pick(source: Json, names: readonly string[]): Json {
   return picked;
 }
 
-/** Parsed JSON, or undefined when the text is not JSON. */
+/** Parsed JSON, or undefined when the text is not JSON or has too many levels. */
 export function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return readJson(text);
   } catch {
     return undefined;
   }

@@ -11,12 +11,30 @@
  */
 export { errorBody, INSUFFICIENT_QUOTA, streamError } from './errors/error-body.ts';
 export { isOverflow } from './errors/context-overflow.ts';
-export { DialectError, invalid } from './errors/dialect-error.ts';
+export { DialectError, invalid, unsupported } from './errors/dialect-error.ts';
 export { estimateTokens, promptTokens, tokensOfItem } from './inspect/estimate-tokens.ts';
+export { isFreeData } from './inspect/free-data.ts';
+export { refuseImagesInText, remoteMedia, type RemoteMedia } from './inspect/media.ts';
 export { requestFeatures, PLAIN, type RequestFeatures } from './inspect/request-features.ts';
-export { checkBody, checkMessages, inspectRequest, promptPrefix, type Inspection } from './inspect/inspect-request.ts';
-export { chooseUpstream, ENGINES, nativeDialects, quirksOf, type Engine } from './quirks.ts';
-export { optionalCount, parseJson } from './fields.ts';
+export {
+  checkBody,
+  checkMessages,
+  inspectRequest,
+  promptPrefix,
+  refuseOfProxies,
+  refuseOfServers,
+  type Inspection,
+} from './inspect/inspect-request.ts';
+export {
+  chooseUpstream,
+  dialectsWithSalt,
+  ENGINES,
+  nativeDialects,
+  quirksOf,
+  type Engine,
+  type Quirks,
+} from './quirks.ts';
+export { optionalCount, optionalString, parseJson } from './fields.ts';
 export { parseInput } from './responses/parse-items.ts';
 export { renderItems } from './responses/render-request.ts';
 export { translateRequest, withUsage } from './translate-request.ts';

@@ -19,6 +19,8 @@ export interface Quirks {
   honoursToolChoice: boolean;
   /** False: images must be data URLs. */
   remoteImages: boolean;
+  /** Takes a `cache_salt`, but in messages: calls with another salt find nothing of each other's prompts in its cache. */
+  saltsCache: boolean;
   /** How a chat body switches thinking on and off. */
   thinking: 'template' | 'effort' | 'none';
   /** Thinks unless the request says no, as Qwen3 and GLM. Clients of the messages dialect that want no thinking say nothing. */
@@ -62,6 +64,8 @@ export function quirksOf(engine: string, version: string | undefined, model: str
     continuousUsage: known === 'vllm' || known === 'sglang',
     honoursToolChoice: known !== 'ollama',
     remoteImages: known !== 'ollama',
+    // vLLM has it since 0.9, and refuses it with its engine V0, which is gone in 0.11 (vllm PR #17045).
+    saltsCache: known === 'sglang' || (known === 'vllm' && (version === undefined || atLeast(version, '0.11.0'))),
     // vLLM refuses any chat_template_kwargs for Mistral's own tokenizers (validate_request_params).
     thinking: isMistral && known === 'vllm' ? 'effort' : thinkingSwitch(known),
     thinksUnasked: THINKS_UNASKED.test(model) && !/thinking|instruct|coder/i.test(model),
@@ -142,6 +146,12 @@ function dropsFields(features: RequestFeatures): boolean {
 /** The dialects that the engine itself serves for a request of these features. `GET /models` shows them. */
 export function nativeDialects(available: readonly Dialect[], quirks: Quirks, features: RequestFeatures): Dialect[] {
   return available.filter((dialect) => isTrusted(dialect, quirks, features));
+}
+
+/** The dialects in which a server keeps the caches of its callers apart: all, where none does. */
+export function dialectsWithSalt(available: readonly Dialect[], { saltsCache }: Quirks): readonly Dialect[] {
+  const salted = available.filter((dialect) => dialect !== 'messages');
+  return saltsCache && salted.length > 0 ? salted : available;
 }
 
 /**

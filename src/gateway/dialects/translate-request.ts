@@ -22,6 +22,8 @@ export interface RequestOptions {
   contextLength?: number | undefined;
   /** Items of the chain that `previous_response_id` names, oldest first. */
   history?: readonly HistoryItem[];
+  /** The engine is to report tokens as it goes, where it can: a client may leave before the end. */
+  isPriced?: boolean;
   /** Items for the ids in `Inspection.itemReferences`. An id may stand for several items. */
   references?: ReadonlyMap<string, readonly HistoryItem[]>;
 }
@@ -46,7 +48,7 @@ const RENDERERS = {
 export function translateRequest(from: Dialect, to: Dialect, value: unknown, options: RequestOptions): Json {
   const body = objectAt(value, 'body');
   if (from === to) return ADJUSTERS[from](body, options);
-  const { model, quirks, contextLength } = options;
+  const { model, quirks, contextLength, isPriced = false } = options;
   const request = truncated(PARSERS[from](body, options), body, contextLength);
   if (request.items.length === 0) throw invalid(from === 'responses' ? 'input' : 'messages', 'expected some content');
   const maxTokens = outputLimit(request.maxTokens, {
@@ -55,7 +57,8 @@ export function translateRequest(from: Dialect, to: Dialect, value: unknown, opt
     engine: quirks.engine,
   });
   // A messages client needs the size of the prompt at once, for message_start.
-  return RENDERERS[to](request, { model, quirks, maxTokens, earlyUsage: from === 'messages' });
+  const earlyUsage = from === 'messages' || isPriced;
+  return RENDERERS[to](request, { model, quirks, maxTokens, earlyUsage });
 }
 
 /** @param contextLength tokens of prompt and answer together; without it nothing is left out */

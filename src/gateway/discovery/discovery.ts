@@ -16,13 +16,15 @@ import { Prober } from './prober.ts';
 import { readServer, SHARED_MODELS_LABEL } from './server-spec.ts';
 import { smallRequest } from './small-http.ts';
 import { targetsOf } from './targets.ts';
-import type { Probe, ServerMemory, ServerSpec, Target } from './types.ts';
+import { boundNames, boundTargets } from './tenant-bounds.ts';
+import type { Probe, ServerMemory, ServerSpec, Target, FollowedNamespaces } from './types.ts';
 
 export interface DiscoveryDeps {
   services: ReadStore<Service>;
   slices: ReadStore<EndpointSlice>;
   pods: ReadStore<Pod>;
   namespaces: ReadStore<Namespace>;
+  tenants: FollowedNamespaces;
   /** Berth's own namespace: its model servers are shared with every tenant. */
   namespace: string;
   /** Namespaces where servers may scale to zero. */
@@ -42,6 +44,8 @@ const PROBE_MAX_BYTES = 1 << 20;
 /** vLLM's page has about 50 KiB for each data-parallel rank. */
 const METRICS_MAX_BYTES = 1 << 20;
 const COALESCE_MS = 20;
+/** Servers of one tenant. Each is read at every change of any. */
+const MAX_SERVERS = 256;
 
 /** Follows the labelled Services and keeps the catalogue of models and their endpoints current. */
 export class Discovery {
@@ -49,6 +53,8 @@ export class Discovery {
   readonly #endpoints = new Map<string, Endpoint>();
   readonly #podKeys = new Set<string>();
   readonly #lastProbes = new Map<string, Probe>();
+  /** What was read from each Service, until a Namespace is trusted otherwise. */
+  #specs = new WeakMap<Service, { server: ServerSpec | undefined }>();
   /** What was logged about a Service, by its uid. */
   readonly #logged = new Map<string, string>();
   /** The names that were logged as those of other Services, by uid. */
@@ -62,6 +68,8 @@ export class Discovery {
   #states: readonly ServerState[] = [];
   #unsubscribe: (() => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
+  /** As it was logged last. */
+  #ignored = 0;
 
   constructor(deps: DiscoveryDeps) {
     this.#deps = deps;
@@ -104,14 +112,19 @@ export class Discovery {
   }
 
   start(): void {
-    const { services, slices, pods, namespaces, memory } = this.#deps;
+    const { services, slices, pods, namespaces, tenants, memory } = this.#deps;
     this.#unsubscribe = [
       memory?.onChange(() => this.#schedule()) ?? (() => undefined),
       services.onChange(() => this.#schedule()),
       slices.onChange(() => this.#schedule()),
       // The cluster has many pods. Only those of model servers matter.
       pods.onChange(({ key }) => this.#podKeys.has(key) && this.#schedule()),
-      namespaces.onChange(({ before, after }) => trustOf(before) !== trustOf(after) && this.#schedule()),
+      namespaces.onChange(({ before, after }) => {
+        if (trustOf(before) === trustOf(after)) return;
+        this.#specs = new WeakMap();
+        this.#schedule();
+      }),
+      tenants.onChange(() => this.#schedule()),
     ];
     this.#credentials.start();
     this.#prober.start();
@@ -137,17 +150,20 @@ export class Discovery {
   }
 
   #rebuild(): void {
-    const servers = this.#readServers();
+    const found = this.#readServers();
+    const servers = boundTargets(found, this.#isBounded);
     const targets = servers.flatMap(({ targets }) => targets);
-    const ignored = this.#prober.sync(targets);
-    if (ignored > 0) this.#deps.log.warn({ ignored }, 'More model endpoints than the gateway follows');
+    const unprobed = this.#prober.sync(targets);
     const keys = new Set(targets.map(({ key }) => key));
     for (const [key, endpoint] of this.#endpoints) {
       if (keys.has(key)) continue;
       endpoint.available = false;
       this.#endpoints.delete(key);
     }
-    this.#states = servers.map(({ server, targets }) => this.#stateOf(server, targets));
+    const states = servers.map(({ server, targets }) => this.#stateOf(server, targets));
+    this.#states = boundNames(states, this.#isBounded);
+    const followed = this.#states.reduce((sum, { endpoints }) => sum + endpoints.length, 0);
+    this.#logIgnored(found.reduce((sum, { targets: own }) => sum + own.length, unprobed - followed));
     const uids = new Set(servers.map(({ server }) => server.uid));
     for (const byUid of [this.#lastProbes, this.#logged, this.#loggedNames])
       for (const uid of byUid.keys()) if (!uids.has(uid)) byUid.delete(uid);
@@ -155,6 +171,17 @@ export class Discovery {
     this.#logConflicts(this.#catalog.conflicts);
     this.#deps.onRebuilt();
   }
+
+  #logIgnored(ignored: number): void {
+    if (ignored > this.#ignored) this.#deps.log.warn({ ignored }, 'More model endpoints than the gateway follows');
+    this.#ignored = ignored;
+  }
+
+  /** Servers of tenants are. Others are the operator's. */
+  readonly #isBounded = (namespace: string): boolean => {
+    const labels = this.#deps.namespaces.get(namespace)?.metadata.labels;
+    return namespace !== this.#deps.namespace && labels?.[SHARED_MODELS_LABEL] !== 'true';
+  };
 
   #stateOf(server: ServerSpec, targets: readonly Target[]): ServerState {
     const { memory } = this.#deps;
@@ -169,15 +196,25 @@ export class Discovery {
     return { server, endpoints, lastProbe, startSeconds: memory?.startSeconds(uid) };
   }
 
+  /** The Services that somebody may call: Berth's own, those of tenants and those of namespaces that share. */
+  #services(): Service[] {
+    const { services, tenants } = this.#deps;
+    const byNamespace = Map.groupBy(services.values(), ({ metadata }) => metadata.namespace ?? '');
+    return [...byNamespace].flatMap(([namespace, all]) => {
+      if (!this.#isBounded(namespace)) return all;
+      return tenants.has(namespace) ? all.toSorted(byAge).slice(0, MAX_SERVERS) : [];
+    });
+  }
+
   #readServers() {
-    const { services, slices, pods, namespaces, namespace, mayScale } = this.#deps;
+    const { slices, pods, namespace } = this.#deps;
     const byService = Map.groupBy(
       slices.values(),
       ({ metadata }) => `${metadata.namespace}/${metadata.labels?.['kubernetes.io/service-name']}`,
     );
     this.#podKeys.clear();
-    return [...services.values()].flatMap((service) => {
-      const server = readServer(service, { own: namespace, find: (name) => namespaces.get(name), mayScale });
+    return this.#services().flatMap((service) => {
+      const server = this.#specOf(service);
       if (server === undefined) return [];
       const credential = this.#credentials.of(server);
       if (typeof credential === 'string') {
@@ -194,6 +231,16 @@ export class Discovery {
       const targets = targetsOf({ server, service, slices: own, pod, trustedNamespace: namespace });
       return [{ server, targets: targets.map((target) => ({ ...target, ...(credential && { credential }) })) }];
     });
+  }
+
+  /** Each version of a Service is read once. */
+  #specOf(service: Service): ServerSpec | undefined {
+    const known = this.#specs.get(service);
+    if (known !== undefined) return known.server;
+    const { namespaces, namespace, mayScale } = this.#deps;
+    const server = readServer(service, { own: namespace, find: (name) => namespaces.get(name), mayScale });
+    this.#specs.set(service, { server });
+    return server;
   }
 
   /** Logs once what is wrong with a Service. */
@@ -264,6 +311,11 @@ export class Discovery {
     if (attempt === 1) this.#deps.log.info(fields, 'Model server does not answer probes yet');
     else this.#deps.log.debug(fields, 'Model server still does not answer probes');
   }
+}
+
+function byAge({ metadata: a }: Service, { metadata: b }: Service): number {
+  const age = ({ creationTimestamp = '', name }: Service['metadata']): string => `${creationTimestamp} ${name}`;
+  return age(a) < age(b) ? -1 : 1;
 }
 
 /** What the operator trusts the Services of a namespace with. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { divideEvenly, FairShares, takePlaces } from '../../lib/shares.ts';
 import type { Probe, Target } from './types.ts';
 
 export interface ProberDeps {
@@ -20,22 +21,27 @@ interface Entry {
   running: boolean;
 }
 
-const PARALLEL = 8;
+/** Probes at once. With half of what is free, a namespace alone has 8. */
+const PARALLEL = 24;
+const FACTOR = 1 / 2;
+/** Milliseconds that a probe may take, however many questions it asks. */
+const LONGEST_MS = 15_000;
 const MAX_TARGETS = 4096;
 const REFRESH_MS = 60_000;
+const TOO_LONG = `The server did not answer all questions of a probe in ${LONGEST_MS / 1000} s.`;
 const BACKOFF_MS = 500;
 const BACKOFF_MAX_MS = 30_000;
 
 /**
  * Keeps one probe per target, taken when it becomes available, after a container restart, and every minute, because
  * adapters and models come and go. A failed probe is repeated with exponential back-off from 0.5 s to 30 s, and an
- * earlier result stays valid. At most 8 probes run at once, for at most 4096 targets.
+ * earlier result stays valid. Namespaces share the probes that run at once, and the 4096 targets that are followed.
  */
 export class Prober {
   readonly #deps: ProberDeps;
   readonly #entries = new Map<string, Entry>();
   readonly #stop = new AbortController();
-  #running = 0;
+  readonly #running = new FairShares(PARALLEL, FACTOR);
   #timer: NodeJS.Timeout | undefined;
 
   constructor(deps: ProberDeps) {
@@ -54,7 +60,7 @@ export class Prober {
 
   /** Replaces the targets and forgets the probes of those that are gone. Returns how many exceed the limit. */
   sync(targets: readonly Target[]): number {
-    const kept = targets.slice(0, MAX_TARGETS);
+    const kept = divideEvenly(targets, namespaceOf, MAX_TARGETS);
     const keys = new Set(kept.map(({ key }) => key));
     for (const key of this.#entries.keys()) if (!keys.has(key)) this.#entries.delete(key);
     for (const target of kept) this.#adopt(target);
@@ -66,14 +72,14 @@ export class Prober {
     return this.#entries.get(key)?.probe;
   }
 
-  /** Starts due probes, the longest due first, as many as may run at once. */
+  /** Starts due probes as many as may run at once: of the namespace with the fewest first, then the longest due. */
   tick(): void {
-    if (this.#stop.signal.aborted || this.#running >= PARALLEL) return;
+    if (this.#stop.signal.aborted) return;
     const now = this.#deps.clock.monotonic();
     const due = [...this.#entries.values()]
       .filter(({ running, target, dueAt }) => !running && target.available && dueAt <= now)
       .toSorted((a, b) => a.dueAt - b.dueAt);
-    for (const entry of due.slice(0, PARALLEL - this.#running)) void this.#run(entry);
+    for (const entry of takePlaces(this.#running, due, ({ target }) => namespaceOf(target))) void this.#run(entry);
   }
 
   #adopt(target: Target): void {
@@ -91,10 +97,11 @@ export class Prober {
 
   async #run(entry: Entry): Promise<void> {
     entry.running = true;
-    this.#running += 1;
     const { target } = entry;
+    const limit = new AbortController();
+    const cancel = this.#deps.clock.setTimeout(() => limit.abort(new Error(TOO_LONG)), LONGEST_MS);
     try {
-      entry.probe = await this.#deps.probe(target, this.#stop.signal);
+      entry.probe = await this.#deps.probe(target, AbortSignal.any([this.#stop.signal, limit.signal]));
       entry.failures = 0;
       entry.dueAt = this.#deps.clock.monotonic() + REFRESH_MS * (0.75 + this.#deps.random() / 2);
     } catch (error) {
@@ -103,8 +110,9 @@ export class Prober {
       entry.dueAt = this.#deps.clock.monotonic() + wait * (0.75 + this.#deps.random() / 2);
       if (!this.#stop.signal.aborted) this.#deps.failed(target, error, entry.failures);
     } finally {
+      cancel();
       entry.running = false;
-      this.#running -= 1;
+      this.#running.give(namespaceOf(target), 1);
     }
     // The target may have changed during the probe, whose result is then out of date.
     if (needsProbe(target, entry.target)) entry.dueAt = this.#deps.clock.monotonic();
@@ -112,6 +120,10 @@ export class Prober {
     this.#deps.changed();
     this.tick();
   }
+}
+
+function namespaceOf({ server }: Target): string {
+  return server.namespace;
 }
 
 /** Whether a target that changed from `a` to `b` must be probed again. */

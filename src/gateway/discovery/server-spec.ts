@@ -1,4 +1,6 @@
 import type { Namespace, Service } from '../../kube/types.ts';
+import { trimEnd } from '../../lib/trim-end.ts';
+import { serverAnnotations } from '../../resources/model-servers/annotations.ts';
 import { PRICED_MODELS_LABEL, readPrices } from '../../resources/model-servers/prices.ts';
 import { readScale, SCALE_TARGET, type ScaleSpec } from '../../resources/model-servers/scale.ts';
 import { DIALECTS, ENGINES, type Dialect, type Engine } from '../dialects/index.ts';
@@ -11,6 +13,17 @@ export const SHARED_MODELS_LABEL = 'berth.dev/shared-models';
 const PREFIX = /^(\/[A-Za-z0-9._~-]+){1,8}$/;
 const MODEL_NAME = /^[^\s,=\p{Cc}][^,=\p{Cc}]{0,255}$/u;
 const MAX_ALIASES = 64;
+const MAX_HOSTS = 64;
+const HOST = /^(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/;
+const INSIDE: ReadonlySet<string | undefined> = new Set(
+  'local localhost localdomain internal intranet corp home lan arpa test invalid'.split(' '),
+);
+
+/** Whether a host is of this cluster, this network or this machine. */
+function isInside(host: string): boolean {
+  const labels = host.split('.');
+  return labels.includes('svc') || INSIDE.has(labels.at(-1));
+}
 
 export interface NamespaceSource {
   /** Berth's own namespace. */
@@ -23,7 +36,7 @@ export interface NamespaceSource {
 /**
  * Reads a Service labelled `berth.dev/model-server=true`. Annotations, all optional:
  * `berth.dev/model-port` (port name or number), `-credential` (a Secret with the engine's key, in Berth's namespace), `-path-prefix` (in front of `/v1`), `-aliases` (comma-separated,
- * `alias` or `alias=model`), `-engine` and `-dialects` (instead of what the probe finds), and `berth.dev/shared=true`
+ * `alias` or `alias=model`), `-engine` and `-dialects` (instead of what the probe finds), `-media-hosts` (from where the server may fetch media), and `berth.dev/shared=true`
  * (every tenant may call it). Services of Berth's own namespace are always shared. Those of other namespaces are shared
  * only when the namespace has the label `berth.dev/shared-models=true`: the Service belongs to the tenant, and the
  * namespace to the operator. `readScale` reads those of servers that scale to zero, in the namespaces that the operator
@@ -35,8 +48,8 @@ export interface NamespaceSource {
 export function readServer(service: Service, { own, find, mayScale }: NamespaceSource): ServerSpec | undefined {
   const { metadata } = service;
   if (metadata.labels?.[MODEL_SERVER_LABEL] !== 'true' || metadata.deletionTimestamp !== undefined) return undefined;
-  const annotations = metadata.annotations ?? {};
   const problems: string[] = [];
+  const annotations = serverAnnotations(service, problems);
   const namespace = metadata.namespace ?? 'default';
   const port = annotations['berth.dev/model-port']?.trim();
   const prefix = readPrefix(annotations['berth.dev/model-path-prefix'], problems);
@@ -44,6 +57,7 @@ export function readServer(service: Service, { own, find, mayScale }: NamespaceS
   const dialects = readDialects(annotations['berth.dev/model-dialects'], problems);
   const scale = readAllowedScale(annotations, mayScale(namespace), problems);
   const credential = annotations['berth.dev/model-credential']?.trim();
+  const mediaHosts = readHosts(annotations['berth.dev/model-media-hosts'], problems);
   const mayPrice = namespace === own || find(namespace)?.metadata.labels?.[PRICED_MODELS_LABEL] === 'true';
   const prices = readPrices(annotations, mayPrice, problems);
   const wantsShared = annotations['berth.dev/shared'] === 'true';
@@ -64,6 +78,7 @@ export function readServer(service: Service, { own, find, mayScale }: NamespaceS
     ...(dialects && { dialects }),
     ...(scale && { scale }),
     ...(credential && { credential }),
+    ...(mediaHosts.length > 0 && { mediaHosts }),
     ...(prices && { prices }),
   };
 }
@@ -87,7 +102,7 @@ function rankOf(namespace: Namespace | undefined): number | undefined {
 /** A tenant that labels a Service chooses the path: it may hold no query, no `..` and nothing to escape. */
 function readPrefix(raw: string | undefined, problems: string[]): string | undefined {
   if (raw === undefined) return undefined;
-  const prefix = raw.trim().replace(/\/+$/, '');
+  const prefix = trimEnd(raw.trim(), '/');
   if (prefix === '') return '';
   if (PREFIX.test(prefix) && !prefix.split('/').includes('..')) return prefix;
   problems.push('berth.dev/model-path-prefix is not a plain absolute path');
@@ -124,4 +139,16 @@ function readAliases(raw: string | undefined, problems: string[]): ModelAlias[] 
     }
   }
   return aliases;
+}
+
+/** Only names of the public internet: a model server is no way into the cluster, whoever writes the Service. */
+function readHosts(raw: string | undefined, problems: string[]): string[] {
+  if (raw === undefined) return [];
+  const names = raw.split(',', MAX_HOSTS).map((name) => name.trim().toLowerCase());
+  const hosts = names.filter((name) => HOST.test(name) && !isInside(name));
+  if (hosts.length < names.length)
+    problems.push(
+      'berth.dev/model-media-hosts has an entry that is no public name of a host, such as images.example.com or *.example.com',
+    );
+  return hosts;
 }

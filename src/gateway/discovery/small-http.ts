@@ -1,13 +1,17 @@
 import type { Dispatcher } from 'undici';
+import { countStructure } from '../../lib/json-structure.ts';
 import { parseJson } from '../dialects/index.ts';
 import type { EngineCredential } from './engine-credential.ts';
 
 export interface SmallResponse {
   status: number;
   text: string;
-  /** The parsed body, undefined when it is not JSON. Parsed when it is read, because metrics are no JSON. */
+  /** The parsed body, undefined when it is not JSON, or too much of it. Parsed when it is read, because metrics are no JSON. */
   readonly json: unknown;
 }
+
+/** Objects, lists and commas of an answer. A list of 512 models of vLLM has 12,000. */
+const STRUCTURE_MAX = 20_000;
 
 export interface SmallRequest {
   origin: string;
@@ -20,6 +24,8 @@ export interface SmallRequest {
   timeoutMs: number;
   /** A longer answer is cut off, and the promise rejects. */
   maxBytes: number;
+  /** What comes first says enough: the promise resolves with the start of a longer answer. */
+  isStartEnough?: boolean;
 }
 
 export class AnswerTooLargeError extends Error {
@@ -45,16 +51,24 @@ export async function smallRequest(dispatcher: Dispatcher, request: SmallRequest
   let size = 0;
   for await (const chunk of response.body as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > request.maxBytes)
-      throw new AnswerTooLargeError(`The answer to ${request.path} is longer than ${request.maxBytes} bytes.`);
-    chunks.push(chunk);
+    if (size <= request.maxBytes) chunks.push(chunk);
+    else if (request.isStartEnough === true) {
+      chunks.push(chunk.subarray(0, chunk.length - (size - request.maxBytes)));
+      break;
+    } else throw new AnswerTooLargeError(`The answer to ${request.path} is longer than ${request.maxBytes} bytes.`);
   }
-  const text = Buffer.concat(chunks).toString('utf8');
+  const bytes = Buffer.concat(chunks);
+  const text = bytes.toString('utf8');
   return {
     status: response.statusCode,
     text,
     get json() {
-      return parseJson(text);
+      return parseAnswer(bytes, text);
     },
   };
+}
+
+/** The JSON of an answer; undefined when it is none, or has more values than any answer that is meant. */
+export function parseAnswer(bytes: Buffer, text: string): unknown {
+  return countStructure(bytes, STRUCTURE_MAX) > STRUCTURE_MAX ? undefined : parseJson(text);
 }

@@ -56,6 +56,8 @@ export interface ServerSpec {
   scale?: ScaleSpec;
   /** The Secret of Berth's own namespace with the key of the engine. */
   credential?: string;
+  /** Hosts from which it may fetch images and other media; `*.` in front of a name stands for all below it. */
+  mediaHosts?: readonly string[];
   /** What its models cost tenants of other namespaces. */
   prices?: TokenPrices;
   /** What is wrong with annotations, for the log. */
@@ -75,6 +77,13 @@ export interface Target {
   credential?: EngineCredential;
   /** Ready and serving, and neither the endpoint nor its pod is terminating. */
   available: boolean;
+}
+
+/** The namespaces whose model servers are followed beside those that the operator shares: tenants'. */
+export interface FollowedNamespaces {
+  has(namespace: string): boolean;
+  /** Calls back when there are others. Returns the function that ends this. */
+  onChange(listener: () => void): () => void;
 }
 
 /** What replicas remember together of servers that scale to zero. */

@@ -1,14 +1,17 @@
-import { Shares } from '../../lib/shares.ts';
+import { FairShares, type Shares } from '../../lib/shares.ts';
+
+/** A tenant may hold as many bytes as are left for others. */
+const FACTOR = 1;
 
 /** Bounds the memory that the request bodies of all calls hold, and the share of it that each tenant holds. */
 export class BodyShares {
   readonly #max: number;
-  readonly #shares: Shares;
+  readonly #shares: FairShares;
 
   /** @param max bytes of all tenants together */
   constructor(max: number) {
     this.#max = max;
-    this.#shares = new Shares(max);
+    this.#shares = new FairShares(max, FACTOR);
   }
 
   /** Little is held: even when parsed, which may take 30 times as much, it fits. */
@@ -29,13 +32,13 @@ export class BodyShares {
 /** What one body holds of the share of its tenant. */
 export class BodyHold {
   readonly bodies: BodyShares;
-  readonly #shares: Shares;
+  readonly #shares: FairShares;
   readonly #tenant: string;
   #held = 0;
   /** Bytes that the tenant may hold. */
   readonly most: number;
 
-  constructor(bodies: BodyShares, shares: Shares, { tenant, most }: { tenant: string; most: number }) {
+  constructor(bodies: BodyShares, shares: FairShares, { tenant, most }: { tenant: string; most: number }) {
     this.bodies = bodies;
     this.#shares = shares;
     this.#tenant = tenant;

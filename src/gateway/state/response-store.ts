@@ -1,33 +1,48 @@
 import type { PrincipalRef } from '../../access/principal.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { HistoryItem } from '../dialects/index.ts';
+import { writeItems } from './item-lines.ts';
 
-/** One answer of the responses dialect, for clients to read again and continue. */
-export interface StoredResponse {
+/** What is known of an answer beside its texts. */
+interface Head {
   /** The response that it continues. */
   previous?: string;
+  /** The name of the model that gave it. */
+  model: string;
+  /** How many of the items are input. */
+  inputs: number;
+}
+
+/** One answer of the responses dialect, for clients to read again and continue. */
+export interface NewResponse extends Head {
   /** Its own input items, then its output items. */
   items: readonly HistoryItem[];
-  /** How many of the items are input. Answers of earlier releases do not have it. */
-  inputs?: number;
   /** The answer as the client got it. */
   response: unknown;
 }
 
+/** The answer as the client got it, as JSON, or the lines of its items: see `writeItems`. */
+export type Part = 'response' | 'items';
+
+/** One part of a stored answer. It is text: parsing all of a long one would hold up every other call. */
+export interface StoredPart extends Head {
+  text: string;
+}
+
 /** Answers by API key and id. A key never sees the answers of another. The keys of a tenant share the tenant's bounds. */
 export interface ResponseStore {
-  get(owner: PrincipalRef, id: string): Promise<StoredResponse | undefined>;
+  get(owner: PrincipalRef, id: string, part: Part): Promise<StoredPart | undefined>;
   /** @param most answers that the tenant may have */
-  put(owner: PrincipalRef, id: string, stored: StoredResponse, most: number): Promise<void>;
+  put(owner: PrincipalRef, id: string, stored: NewResponse, most: number): Promise<void>;
   /** @returns whether the answer was stored */
   delete(owner: PrincipalRef, id: string): Promise<boolean>;
-  /** Items of the key's stored answers by their id. Unknown ids are left out. */
-  findItems(owner: PrincipalRef, ids: readonly string[]): Promise<ReadonlyMap<string, readonly HistoryItem[]>>;
+  /** The ids of the key's stored answers that have these items, by the id of the item. Unknown items are left out. */
+  findAnswers(owner: PrincipalRef, items: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }
 
 export interface StoreBounds {
   ttlMs: number;
-  /** UTF-16 code units of JSON, each of which takes up to two bytes of heap. */
+  /** UTF-16 code units of the texts, each of which takes up to two bytes of heap. */
   maxSizePerTenant: number;
   maxSize: number;
 }
@@ -38,11 +53,12 @@ export const DEFAULT_STORE_BOUNDS: StoreBounds = {
   maxSize: 128 * 1024 * 1024,
 };
 
-interface Entry {
-  json: string;
+interface Entry extends Record<Part, string> {
+  head: Head;
+  size: number;
   expiresAt: number;
   /** Keys of its items in {@link TenantAnswers.items}. */
-  items: readonly string[];
+  names: readonly string[];
 }
 
 /** The answers of one tenant. */
@@ -52,18 +68,6 @@ interface TenantAnswers {
   /** The answer that has an item, by API key and id of the item. */
   items: Map<string, string>;
   size: number;
-}
-
-/** The items with a wanted id, in order. */
-export function itemsById(items: readonly HistoryItem[], wanted: ReadonlySet<string>): Map<string, HistoryItem[]> {
-  const found = new Map<string, HistoryItem[]>();
-  for (const item of items) {
-    if (item.id === undefined || !wanted.has(item.id)) continue;
-    const same = found.get(item.id);
-    if (same === undefined) found.set(item.id, [item]);
-    else same.push(item);
-  }
-  return found;
 }
 
 /**
@@ -82,25 +86,29 @@ export class MemoryStore implements ResponseStore {
     this.#bounds = bounds;
   }
 
-  async get(owner: PrincipalRef, id: string): Promise<StoredResponse | undefined> {
+  async get(owner: PrincipalRef, id: string, part: Part): Promise<StoredPart | undefined> {
     const answers = this.#tenants.get(owner.namespace);
-    return answers === undefined ? undefined : this.#read(owner.namespace, answers, nameOf(owner, id));
+    const entry = answers && this.#read(owner.namespace, answers, nameOf(owner, id));
+    return entry && { ...entry.head, text: entry[part] };
   }
 
-  async put(owner: PrincipalRef, id: string, stored: StoredResponse, most: number): Promise<void> {
+  async put(owner: PrincipalRef, id: string, stored: NewResponse, most: number): Promise<void> {
     const { namespace } = owner;
     const { ttlMs, maxSizePerTenant, maxSize } = this.#bounds;
-    const json = JSON.stringify(stored);
+    const { items: all, response: answer, ...head } = stored;
+    const [text, response] = [writeItems(all), JSON.stringify(answer)];
+    const size = JSON.stringify(head).length + text.length + response.length;
     const name = nameOf(owner, id);
     const answers = this.#tenants.get(namespace) ?? { entries: new Map(), items: new Map(), size: 0 };
     this.#drop(namespace, answers, name);
-    if (json.length > maxSizePerTenant || most < 1) return;
-    const ids = new Set(stored.items.flatMap((item) => item.id ?? []));
-    const items = [...ids].map((item) => nameOf(owner, item));
-    answers.entries.set(name, { json, expiresAt: this.#clock.monotonic() + ttlMs, items });
-    for (const item of items) answers.items.set(item, name);
-    answers.size += json.length;
-    this.#size += json.length;
+    if (size > maxSizePerTenant || most < 1) return;
+    const ids = new Set(all.flatMap((item) => item.id ?? []));
+    const names = [...ids].map((item) => nameOf(owner, item));
+    const expiresAt = this.#clock.monotonic() + ttlMs;
+    answers.entries.set(name, { head, response, items: text, size, expiresAt, names });
+    for (const item of names) answers.items.set(item, name);
+    answers.size += size;
+    this.#size += size;
     this.#tenants.set(namespace, answers);
     this.#dropOldest(namespace, answers, () => answers.size <= maxSizePerTenant && answers.entries.size <= most);
     while (this.#size > maxSize) {
@@ -116,21 +124,17 @@ export class MemoryStore implements ResponseStore {
     return answers !== undefined && this.#drop(owner.namespace, answers, nameOf(owner, id));
   }
 
-  async findItems(owner: PrincipalRef, ids: readonly string[]): Promise<Map<string, HistoryItem[]>> {
-    const found = new Map<string, HistoryItem[]>();
-    const answers = this.#tenants.get(owner.namespace);
-    if (answers === undefined) return found;
-    const wanted = new Set(ids);
-    const names = new Set(ids.flatMap((id) => answers.items.get(nameOf(owner, id)) ?? []));
-    for (const name of names) {
-      const stored = this.#read(owner.namespace, answers, name);
-      for (const [id, items] of itemsById(stored?.items ?? [], wanted))
-        if (answers.items.get(nameOf(owner, id)) === name) found.set(id, items);
-    }
-    return found;
+  async findAnswers({ namespace, keyId }: PrincipalRef, items: readonly string[]): Promise<Map<string, string>> {
+    const owners = this.#tenants.get(namespace)?.items;
+    return new Map(
+      items.flatMap((item) => {
+        const name = owners?.get(nameOf({ keyId }, item));
+        return name === undefined ? [] : [[item, idIn(name)] as const];
+      }),
+    );
   }
 
-  #read(tenant: string, answers: TenantAnswers, name: string): StoredResponse | undefined {
+  #read(tenant: string, answers: TenantAnswers, name: string): Entry | undefined {
     const entry = answers.entries.get(name);
     if (entry === undefined) return undefined;
     if (entry.expiresAt <= this.#clock.monotonic()) {
@@ -139,7 +143,7 @@ export class MemoryStore implements ResponseStore {
     }
     answers.entries.delete(name);
     answers.entries.set(name, entry);
-    return parse(entry);
+    return entry;
   }
 
   /** The two tenants that hold the most. */
@@ -157,9 +161,9 @@ export class MemoryStore implements ResponseStore {
     const entry = answers.entries.get(name);
     if (entry === undefined) return false;
     answers.entries.delete(name);
-    for (const item of entry.items) if (answers.items.get(item) === name) answers.items.delete(item);
-    answers.size -= entry.json.length;
-    this.#size -= entry.json.length;
+    for (const item of entry.names) if (answers.items.get(item) === name) answers.items.delete(item);
+    answers.size -= entry.size;
+    this.#size -= entry.size;
     if (answers.entries.size === 0) this.#tenants.delete(tenant);
     return true;
   }
@@ -178,6 +182,7 @@ export function nameOf({ keyId }: Pick<PrincipalRef, 'keyId'>, id: string): stri
   return `${keyId}/${id}`;
 }
 
-function parse({ json }: Entry): StoredResponse {
-  return JSON.parse(json) as StoredResponse;
+/** The id of an answer or item in its name. */
+export function idIn(name: string): string {
+  return name.slice(name.indexOf('/') + 1);
 }

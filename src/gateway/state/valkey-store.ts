@@ -2,14 +2,17 @@ import { ReplyError, type Redis } from 'iovalkey';
 import type { Logger } from 'pino';
 import type { PrincipalRef } from '../../access/principal.ts';
 import { connectValkey } from '../../runtime/valkey.ts';
-import { DialectError, type HistoryItem } from '../dialects/index.ts';
+import { DialectError } from '../dialects/index.ts';
+import { writeItems } from './item-lines.ts';
 import {
   DEFAULT_STORE_BOUNDS,
-  itemsById,
+  idIn,
   nameOf,
+  type NewResponse,
+  type Part,
   type ResponseStore,
   type StoreBounds,
-  type StoredResponse,
+  type StoredPart,
 } from './response-store.ts';
 
 /** Ten times what the largest answer takes on a network of 1 Gbit/s. */
@@ -17,9 +20,9 @@ const COMMAND_MS = 2000;
 
 /**
  * A tenant has two entries in one slot of a cluster. Names are the id of an API key, a slash, and the id of an answer or
- * item. `KEYS[1]` is a hash: `r:NAME` has the time when an answer expires and the answer, `i:NAME` the names of its
- * items, `o:ITEM` the name of the answer with an item, `size` the bytes of all answers. `KEYS[2]` orders the answers by
- * last use, in microseconds.
+ * item. `KEYS[1]` is a hash: `r:NAME` has the time when an answer expires and, each in a
+ * line, what is known of it, the answer and its items; `i:NAME` has the names of its items, `o:ITEM` the name of the
+ * answer with an item, `size` the bytes of all answers. `KEYS[2]` orders the answers by last use, in microseconds.
  */
 const HEAD = `
 local data, used = KEYS[1], KEYS[2]
@@ -39,12 +42,12 @@ end
 `;
 
 const PUT = `${HEAD}
-local id, json, items, ttl, max, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local id, text, items, ttl, max, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 -- A server that is short of memory may have evicted one of the two.
 if redis.call('exists', data) ~= redis.call('exists', used) then redis.call('del', data, used) end
 drop(id)
 for _, old in ipairs(redis.call('zrangebyscore', used, '-inf', now - ttl * 1000)) do drop(old) end
-local value = string.format('%.0f ', now + ttl * 1000) .. json
+local value = string.format('%.0f ', now + ttl * 1000) .. text
 redis.call('hset', data, 'r:' .. id, value, 'i:' .. id, items)
 for _, item in ipairs(cjson.decode(items)) do redis.call('hset', data, 'o:' .. item, id) end
 redis.call('zadd', used, now, id)
@@ -58,7 +61,7 @@ redis.call('pexpire', used, ttl)
 `;
 
 const GET = `${HEAD}
-local id = ARGV[1]
+local id, part = ARGV[1], ARGV[2]
 local value = redis.call('hget', data, 'r:' .. id)
 if not value then return false end
 local space = string.find(value, ' ', 1, true)
@@ -67,7 +70,11 @@ if tonumber(string.sub(value, 1, space - 1)) <= now then
   return false
 end
 redis.call('zadd', used, 'XX', now, id)
-return string.sub(value, space + 1)
+local head = string.find(value, '\\n', space, true)
+local response = string.find(value, '\\n', head + 1, true)
+local from, to = head + 1, response - 1
+if part == 'items' then from, to = response + 1, -1 end
+return {string.sub(value, space + 1, head - 1), string.sub(value, from, to)}
 `;
 
 const DELETE = `${HEAD}
@@ -90,50 +97,41 @@ export class ValkeyStore implements ResponseStore {
     this.#bounds = bounds;
   }
 
-  get(owner: PrincipalRef, id: string): Promise<StoredResponse | undefined> {
-    return this.#read(owner.namespace, nameOf(owner, id));
+  async get(owner: PrincipalRef, id: string, part: Part): Promise<StoredPart | undefined> {
+    const found = await this.#run(GET, owner.namespace, nameOf(owner, id), part);
+    if (found === null) return undefined;
+    const [head, text] = found as [head: string, text: string];
+    return { ...(JSON.parse(head) as Omit<StoredPart, 'text'>), text };
   }
 
-  async put(owner: PrincipalRef, id: string, stored: StoredResponse, most: number): Promise<void> {
-    const json = JSON.stringify(stored);
+  async put(owner: PrincipalRef, id: string, stored: NewResponse, most: number): Promise<void> {
+    const { items, response, ...head } = stored;
+    const text = [JSON.stringify(head), JSON.stringify(response), writeItems(items)].join('\n');
     const { ttlMs, maxSizePerTenant } = this.#bounds;
-    if (Buffer.byteLength(json) > maxSizePerTenant || most < 1) return;
-    const ids = new Set(stored.items.flatMap((item) => item.id ?? []));
-    const items = JSON.stringify([...ids].map((item) => nameOf(owner, item)));
-    await this.#run(PUT, owner.namespace, nameOf(owner, id), json, items, ttlMs, maxSizePerTenant, most);
+    if (Buffer.byteLength(text) > maxSizePerTenant || most < 1) return;
+    const ids = new Set(items.flatMap((item) => item.id ?? []));
+    const names = JSON.stringify([...ids].map((item) => nameOf(owner, item)));
+    await this.#run(PUT, owner.namespace, nameOf(owner, id), text, names, ttlMs, maxSizePerTenant, most);
   }
 
   async delete(owner: PrincipalRef, id: string): Promise<boolean> {
     return (await this.#run(DELETE, owner.namespace, nameOf(owner, id))) === 1;
   }
 
-  async findItems(owner: PrincipalRef, ids: readonly string[]): Promise<Map<string, readonly HistoryItem[]>> {
-    if (ids.length === 0) return new Map();
-    const { namespace } = owner;
-    const fields = ids.map((id) => `o:${nameOf(owner, id)}`);
-    const names = await this.#reach(this.#client.hmget(dataOf(namespace), ...fields));
-    const known = [...new Set(names)].filter((name) => name !== null);
-    const wanted = new Set(ids);
-    const answers = new Map(
-      await Promise.all(
-        known.map(async (name) => [name, itemsById((await this.#read(namespace, name))?.items ?? [], wanted)] as const),
-      ),
+  async findAnswers(owner: PrincipalRef, items: readonly string[]): Promise<Map<string, string>> {
+    if (items.length === 0) return new Map();
+    const fields = items.map((item) => `o:${nameOf(owner, item)}`);
+    const names = await this.#reach(this.#client.hmget(dataOf(owner.namespace), ...fields));
+    return new Map(
+      items.flatMap((item, index) => {
+        const name = names[index];
+        return typeof name === 'string' ? [[item, idIn(name)] as const] : [];
+      }),
     );
-    const found = new Map<string, readonly HistoryItem[]>();
-    for (const [index, id] of ids.entries()) {
-      const items = answers.get(names[index] ?? '')?.get(id);
-      if (items !== undefined) found.set(id, items);
-    }
-    return found;
   }
 
   close(): void {
     this.#client.disconnect();
-  }
-
-  async #read(tenant: string, name: string): Promise<StoredResponse | undefined> {
-    const json = await this.#run(GET, tenant, name);
-    return typeof json === 'string' ? (JSON.parse(json) as StoredResponse) : undefined;
   }
 
   #run(script: string, tenant: string, ...args: (string | number)[]): Promise<unknown> {
@@ -155,5 +153,5 @@ export class ValkeyStore implements ResponseStore {
 }
 
 function dataOf(tenant: string): string {
-  return `berth:tenant-responses:{${tenant}}`;
+  return `berth:responses-of:{${tenant}}`;
 }

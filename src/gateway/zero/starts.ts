@@ -4,7 +4,6 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Model, Sleeper } from '../balance/model.ts';
 import type { Call } from '../calls/call.ts';
 import type { ClientWriter } from '../calls/client-writer.ts';
-import { ClientGoneError } from '../calls/read-body.ts';
 import type { Catalog } from '../discovery/catalog.ts';
 import type { ServerState } from '../discovery/names.ts';
 import type { ServerSpec } from '../discovery/types.ts';
@@ -59,18 +58,19 @@ export class Starts {
   }
 
   /** The model of each call that waits. */
-  get waiting(): readonly string[] {
-    return this.#room.names;
+  get waiting(): WaitingRoom['models'] {
+    return this.#room.models;
   }
 
   /**
-   * The model with a ready server, after a wait where it had none. A model that no call can start comes back as it is.
-   * A stream gets comments meanwhile. Rejects with StartError, or with ClientGoneError when the caller leaves.
+   * The model after a wait for the server that a call brings up; undefined where there is nothing to wait for. No other
+   * server gets the call, which may be another's, at another price. A stream gets comments meanwhile. Rejects with
+   * StartError, or with why the call is over.
    */
-  async ready(call: Call, model: Model, client: ClientWriter): Promise<Model> {
-    if (model.sleepers.length === 0 || model.readyCount > 0) return model;
+  async ready(call: Call, model: Model, client: ClientWriter): Promise<Model | undefined> {
+    if (model.sleepers.length === 0 || model.readyCount > 0) return undefined;
     const sleeper = this.#choose(model.sleepers);
-    if (sleeper === undefined) return model;
+    if (sleeper === undefined) return undefined;
     const { server, scale } = sleeper;
     const tenant = call.principal.namespace;
     if (this.#deps.stopping.aborted) throw stopping();
@@ -78,38 +78,40 @@ export class Starts {
     if (broken?.isFinal) throw cannotStart(model.name, broken, server, tenant);
     this.#ask(server.uid);
     if (call.inspection.stream) client.keepAlive();
-    const waiter = { tenant, name: model.name, uid: server.uid, bytes: call.bytes.length };
+    const { name, isShared } = model;
+    const waiter = { tenant, name, isShared, uid: server.uid, bytes: call.hold.held };
     try {
       return await this.#room.wait(waiter, {
         mostMs: scale.waitSeconds * 1000,
         timedOut: () => this.#tookTooLong(model.name, sleeper, tenant),
-        onLeave: (leave) => client.onGone(() => leave(new ClientGoneError())),
+        onLeave: (leave) => client.onOver(leave),
       });
     } finally {
-      client.onGone(undefined);
+      client.onOver(undefined);
     }
   }
 
   /**
    * The model with a ready server, after a call met one that was on its way to zero. Undefined when the model still has
-   * a server, or cannot come from zero.
+   * a server, or cannot come from zero, or has other servers by now.
    */
   async afterFailure(call: Call, model: Model, client: ClientWriter): Promise<Model | undefined> {
-    if (model.sleepers.length === 0 || client.gone) return undefined;
+    if (model.sleepers.length === 0 || client.over !== undefined) return undefined;
     const { namespace } = call.principal;
     const now = (): Model | undefined => this.#deps.catalog().find(namespace, model.name);
     // A pod that ends may be faster than the news of it.
     if ((now()?.readyCount ?? 0) > 0) await this.#deps.clock.sleep(NEWS_MS);
     const current = now();
-    if (current === undefined || current.sleepers.length === 0 || current.readyCount > 0) return undefined;
-    return this.ready(call, current, client);
+    if (current === undefined || current.readyCount > 0) return undefined;
+    const isSame = current.sleepers.some(({ server }) => model.sleepers.some((one) => one.server.uid === server.uid));
+    return isSame ? this.ready(call, current, client) : undefined;
   }
 
   /** There is a new catalogue. */
   changed(): void {
-    this.#room.admit(({ tenant, name }) => {
+    this.#room.admit(({ tenant, name, uid }) => {
       const model = this.#deps.catalog().find(tenant, name);
-      return model !== undefined && model.readyCount > 0 ? model : undefined;
+      return model !== undefined && this.#isServedBy(model, uid) ? model : undefined;
     });
     this.#measure();
   }
@@ -140,9 +142,17 @@ export class Starts {
     this.#room.dismiss(({ tenant, name, uid }) => {
       const broken = problems.get(uid);
       if (broken !== undefined) return cannotStart(name, broken.problem, broken.server, tenant);
-      const model = catalog().find(tenant, name);
-      return model === undefined || model.sleepers.length === 0 ? noLongerThere(name) : undefined;
+      const isThere = catalog()
+        .find(tenant, name)
+        ?.sleepers.some(({ server }) => server.uid === uid);
+      return isThere === true ? undefined : noLongerThere(name);
     });
+  }
+
+  /** Whether the server of this Service is ready, and has the name. */
+  #isServedBy({ members }: Model, uid: string): boolean {
+    const own = this.#deps.states().find(({ server }) => server.uid === uid)?.endpoints ?? [];
+    return members.some(({ endpoint }) => endpoint.available && own.some(({ origin }) => origin === endpoint.origin));
   }
 
   /** The server to start: the first that nothing is known to keep from it. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { Shares } from '../../lib/shares.ts';
+import { FairShares } from '../../lib/shares.ts';
 import type { Model } from '../balance/model.ts';
 
 /** No server of the model is ready, and this call waits for none any more. The message is for the caller. */
@@ -19,9 +19,11 @@ export interface Waiter {
   readonly tenant: string;
   /** Name of the model, as the call has it. */
   readonly name: string;
+  /** Every tenant may call the model. */
+  readonly isShared: boolean;
   /** UID of the Service whose workload was asked to start. */
   readonly uid: string;
-  /** Bytes of its body. */
+  /** Bytes of its body, and of what it continues. */
   readonly bytes: number;
 }
 
@@ -40,20 +42,22 @@ interface Place {
   reject: (error: Error) => void;
 }
 
-/** A start takes minutes, so a whole team of agents may come meanwhile. */
+/** A start takes minutes, so a whole team of agents may come meanwhile. Alone a tenant gets a quarter. */
 const CALLS_OF_TENANT = 256;
 const CALLS = 1024;
+const CALLS_FACTOR = 1 / 3;
 const MIB = 2 ** 20;
-/** A quarter of what all request bodies may hold: models that are ready have the rest. */
+/** A quarter of what all request bodies may hold: models that are ready have the rest. Alone a tenant gets half. */
 const BYTES = 128 * MIB;
 const BYTES_OF_TENANT = 64 * MIB;
+const BYTES_FACTOR = 1;
 const FULL_RETRY_MS = 5000;
 
-/** Calls that wait for models to start: so many of one tenant and of all, and so many bytes. */
+/** Calls that wait for models to start: so many of one tenant and of all, and so many bytes. A newcomer finds room. */
 export class WaitingRoom {
   readonly #clock: Clock;
-  readonly #calls = new Shares(CALLS);
-  readonly #bytes = new Shares(BYTES);
+  readonly #calls = new FairShares(CALLS, CALLS_FACTOR);
+  readonly #bytes = new FairShares(BYTES, BYTES_FACTOR);
   readonly #places = new Set<Place>();
 
   constructor(clock: Clock) {
@@ -66,8 +70,8 @@ export class WaitingRoom {
   }
 
   /** The model of each call that waits. */
-  get names(): string[] {
-    return [...this.#places].map(({ waiter }) => waiter.name);
+  get models(): Pick<Waiter, 'name' | 'isShared'>[] {
+    return [...this.#places].map(({ waiter }) => waiter);
   }
 
   /** Waits until `admit` or `dismiss` ends it, its time is over, or it leaves. Rejects with StartError when full. */
@@ -119,7 +123,7 @@ export class WaitingRoom {
 
 function full(what: string): StartError {
   return new StartError(
-    `The model is starting, and this replica lets at most ${what} wait for models that start. Try again in a moment.`,
+    `The model is starting, and this replica lets at most ${what} wait for models that start, and keeps room for other namespaces. Try again in a moment.`,
     FULL_RETRY_MS,
   );
 }

@@ -25,6 +25,14 @@ export function wellFormed(schema: z.ZodString): z.ZodString {
   return schema.refine((text) => text.isWellFormed(), 'expected text without half surrogate pairs');
 }
 
+/**
+ * What to write where a value has another type altogether: clients that were written for another service send another
+ * form.
+ */
+export function formed(example: string): { error: z.core.$ZodErrorMap } {
+  return { error: ({ code }) => (code === 'invalid_type' ? `expected ${example}` : undefined) };
+}
+
 /** Any integer of JSON, also one that a double cannot hold: it is read as the nearest double, or as infinite. */
 export const anyIntegerSchema = z
   .unknown()

@@ -4,12 +4,12 @@ import type { RequestHandler, Response } from 'express';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-export function etagOf(text: string): string {
+export function etagOf(text: string | Buffer): string {
   return `W/"${hash('sha1', text, 'base64url')}"`;
 }
 
 /** Whether the client has this version, by weak comparison (RFC 9110 section 13.1.2). */
-function hasVersion(ifNoneMatch: string | undefined, etag: string): boolean {
+export function hasVersion(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   if (ifNoneMatch.trim() === '*') return true;
   const opaque = etag.slice(2);

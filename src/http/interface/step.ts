@@ -27,6 +27,12 @@ export function runSteps(
   next();
 }
 
+/** The query of a URL with its question mark; empty when there is none. */
+export function queryOf(url: string): string {
+  const at = url.indexOf('?');
+  return at === -1 ? '' : url.slice(at);
+}
+
 /** The path of a request without its query. A URL of absolute form (RFC 9112 section 3.2.2) loses its host. */
 export function pathOf({ url = '' }: Pick<IncomingMessage, 'url'>): string {
   const [path = ''] = url.split(/[?#]/, 1);

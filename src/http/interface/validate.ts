@@ -20,11 +20,15 @@ function fieldErrors(issue: z.core.$ZodIssue): FieldError[] {
   }));
 }
 
+/** Types as JSON names them, where zod has another word. */
+const WORDS: Readonly<Record<string, string>> = { record: 'object', int: 'integer' };
+
 function expectation(issue: z.core.$ZodIssue): string {
   // A name in an object that its rules do not allow: they say why.
   const [inner] = issue.code === 'invalid_key' ? issue.issues : [];
   if (inner !== undefined) return expectation(inner);
-  if (issue.code === 'invalid_type') return `expected ${issue.expected}`;
+  if (issue.code === 'invalid_type' && issue.message.startsWith('Invalid input'))
+    return `expected ${WORDS[issue.expected] ?? issue.expected}`;
   if (issue.message.startsWith('Invalid string: must match')) return 'expected to match the documented pattern';
   return issue.message.replace(/^Invalid (?:input|option): |^Too (?:big|small): /, '');
 }

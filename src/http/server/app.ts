@@ -20,7 +20,7 @@ export function createApp(context: ApiContext, steps: ApiSteps, isStopping: () =
   // Ports come before the metrics: their paths belong to the program in the instance.
   app.use(...steps.opening, portHosts(context), steps.measure);
   app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context, steps));
-  app.use(security, requireHost, docsRouter(), cliRouter());
+  app.use(security, requireHost, context.strangers, docsRouter(), cliRouter());
   app.use('/dashboard', context.dashboard);
   app.use(healthRouter(context.stores, isStopping));
   app.use(() => {

@@ -14,12 +14,13 @@ const CROWDED_MS = 5_000;
 export interface ConnectionBounds {
   /** Connections at once. */
   most: number;
-  /** Of these, connections of one client address without an accepted request. Infinity where all come from a proxy. */
+  /** Of these, connections of one client address without an accepted request. */
   perAddress: number;
 }
 
 interface Connection {
-  address: string;
+  /** Undefined for the connection of a proxy, which is that of many clients. */
+  address: string | undefined;
   /** Requests under way whose sender was accepted. */
   accepted: number;
 }
@@ -35,16 +36,17 @@ export class Connections {
   /** Those without an accepted request, the one that was used longest ago first. */
   readonly #resting = new Set<Socket>();
   readonly #restingBy = new Map<string, Set<Socket>>();
-  #server: Pick<Server, 'keepAliveTimeout'> | undefined;
+  readonly #servers: Pick<Server, 'keepAliveTimeout'>[] = [];
 
   constructor(bounds: ConnectionBounds) {
     this.#bounds = bounds;
   }
 
-  guard(server: Server): void {
-    this.#server = server;
+  /** @param isProxied proxies alone connect to the server */
+  guard(server: Server, isProxied: boolean): void {
+    this.#servers.push(server);
     server.keepAliveTimeout = RESTING_MS;
-    server.on('connection', (socket) => this.#add(socket));
+    server.on('connection', (socket) => this.#add(socket, isProxied));
     server.prependListener('request', ({ socket }) => this.#touch(socket));
   }
 
@@ -61,12 +63,12 @@ export class Connections {
     });
   }
 
-  #add(socket: Socket): void {
+  #add(socket: Socket, isProxied: boolean): void {
     if (this.#open.size >= this.#bounds.most && !this.#closeOldest(this.#resting)) {
       socket.destroy();
       return;
     }
-    const connection = { address: clientNetwork(socket.remoteAddress), accepted: 0 };
+    const connection = { address: isProxied ? undefined : clientNetwork(socket.remoteAddress), accepted: 0 };
     this.#open.set(socket, connection);
     socket.once('close', () => this.#remove(socket));
     this.#rest(socket, connection);
@@ -82,6 +84,7 @@ export class Connections {
 
   #rest(socket: Socket, { address }: Connection): void {
     this.#resting.add(socket);
+    if (address === undefined) return;
     const same = this.#restingBy.get(address) ?? new Set();
     this.#restingBy.set(address, same.add(socket));
     if (same.size > this.#bounds.perAddress) this.#closeOldest(same);
@@ -89,6 +92,7 @@ export class Connections {
 
   #wake(socket: Socket, { address }: Connection): void {
     this.#resting.delete(socket);
+    if (address === undefined) return;
     const same = this.#restingBy.get(address);
     same?.delete(socket);
     if (same?.size === 0) this.#restingBy.delete(address);
@@ -113,7 +117,7 @@ export class Connections {
 
   #setTimeouts(): void {
     const isCrowded = this.#open.size > this.#bounds.most / 2;
-    if (this.#server) this.#server.keepAliveTimeout = isCrowded ? CROWDED_MS : RESTING_MS;
+    for (const server of this.#servers) server.keepAliveTimeout = isCrowded ? CROWDED_MS : RESTING_MS;
   }
 }
 

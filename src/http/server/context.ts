@@ -1,14 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { RequestHandler, Router } from 'express';
+import express, { type RequestHandler, type Router } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import type { AccessWatch } from '../../access/access-watch.ts';
+import type { Authenticator } from '../../access/authenticator.ts';
 import type { CeilingsOf } from '../../access/ceilings.ts';
-import { budgetReader, keyBudgetReader } from '../../budgets/counted.ts';
+import type { Tenants } from '../../access/tenants.ts';
+import { budgetReader, deletedKeyBudgetReader, keyBudgetReader } from '../../budgets/counted.ts';
 import type { Stores } from '../../caches/caches.ts';
 import type { CacheName } from '../../caches/table.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import type { KubeClient } from '../../kube/client/client.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { Paces } from '../../lib/paces.ts';
 import { FairShares } from '../../lib/shares.ts';
 import type { InstancePorts } from '../../ports/instance-ports.ts';
 import type { ReadMonitor } from '../../ports/read-monitor.ts';
@@ -24,7 +28,6 @@ import { OfferEvents } from '../features/offers/offer-events.ts';
 import { StartTimes } from '../features/offers/start-times.ts';
 import type { TerminalGateway } from '../features/terminal/pass-on.ts';
 import type { WebhookParts } from '../features/webhooks/routes.ts';
-import type { Authenticator } from '../interface/auth/authenticator.ts';
 import { LastUsed } from '../interface/auth/last-used.ts';
 import type { People } from '../interface/auth/people.ts';
 import { tenantBodies } from '../interface/bodies/body-shares.ts';
@@ -32,6 +35,8 @@ import { jsonBody } from '../interface/bodies/json-body.ts';
 import { StreamRegistry } from '../interface/events/stream-registry.ts';
 import { objectNames } from '../interface/idempotency.ts';
 import type { CallLimits } from '../interface/request-limit.ts';
+import { Proxies, type Trust } from './proxies.ts';
+import { shareAmongStrangers } from './strangers.ts';
 import { Connections, keepAccepted } from './connections.ts';
 import { takeTurns, Turns } from './turns.ts';
 
@@ -56,10 +61,11 @@ const LOG_READS_AT_ONCE = 64;
 const USAGE_READS_AT_ONCE = 8;
 /** Logs and histories that a replica follows at once. With the readings they leave connections for the watches: see MAX_STREAMS of the client. */
 const LOG_FOLLOWS_AT_ONCE = 128;
+/** Characters of followed logs that a tenant reads in a second: some hundredths of a processor. */
+const LOG_CHARS_PER_SECOND = 4 * 2 ** 20;
 /** Requests of one replica that wait for the controller's decision at the same time. */
 const CLAIMS_AT_ONCE = 32;
 const MAX_CONNECTIONS = 10_000;
-/** Behind a proxy that answers for many clients, all connections have its address. */
 const MAX_RESTING_PER_ADDRESS = 1000;
 
 /** The model endpoints, relative to the API base. They stand behind authentication, and read bodies themselves. */
@@ -68,6 +74,8 @@ export interface ModelEndpoints {
   router: Router;
   /** What the router serves for a POST to exactly these paths. May be served without Express. Never rejects. */
   calls: ReadonlyMap<string, (request: IncomingMessage, response: ServerResponse) => Promise<void>>;
+  /** Ends the calls under way, each with an error in the shape of its dialect. */
+  endCalls: () => void;
 }
 
 export interface ApiDeps {
@@ -75,6 +83,9 @@ export interface ApiDeps {
   stores: ApiStores;
   offers: Inventory;
   authenticator: Authenticator;
+  /** Ends what callers have under way when they lose the right to it. */
+  access: Pick<AccessWatch, 'open'>;
+  tenants: Pick<Tenants, 'isKnown' | 'isGone' | 'refusal'>;
   models: ModelEndpoints;
   /** Answers below /dashboard. */
   dashboard: RequestHandler;
@@ -107,32 +118,47 @@ export interface ApiDeps {
   maxConnections?: number;
 }
 
+/** The value of Express's `trust proxy` as it understands it. */
+function trustOf(trustProxy: ApiDeps['trustProxy']): Trust {
+  return express().set('trust proxy', trustProxy).get('trust proxy fn') as Trust;
+}
+
 /** What the routes work with: the dependencies and the parts made from them, once per process. */
 export type ApiContext = ReturnType<typeof createContext>;
 
 export function createContext(deps: ApiDeps) {
   const { ceilings, clock, maxConnections = MAX_CONNECTIONS, sessionKey, stores } = deps;
   const templates = { ...stores, own: deps.namespace };
-  const perAddress = deps.trustProxy === false ? MAX_RESTING_PER_ADDRESS : Infinity;
-  const connections = new Connections({ most: maxConnections, perAddress });
+  const connections = new Connections({ most: maxConnections, perAddress: MAX_RESTING_PER_ADDRESS });
+  const proxies = new Proxies(trustOf(deps.trustProxy));
+  const turns = new Turns(clock);
   const budgets = budgetReader(stores.tenantLimits, clock);
+  const keyBudgets = keyBudgetReader(stores.apiKeys, clock);
   const instances = new InstancePresenter({
     complete: (instance) => stores.instances.complete(instance),
     nodes: stores.nodes,
     templates,
     defaultImage: deps.defaultImage,
     placeOf: placesReader(deps),
-    nearLimits: nearLimitsReader({ ...deps, budgets, keyBudgets: keyBudgetReader(stores.apiKeys, clock) }),
+    nearLimits: nearLimitsReader({
+      ...deps,
+      budgets,
+      keyBudgets,
+      deletedKeyBudgets: deletedKeyBudgetReader(stores.tenantLimits, clock),
+    }),
   });
   return {
     ...deps,
     budgets,
+    keyBudgets,
     templates,
     lastUsed: new LastUsed({ ...deps, apiKeys: stores.apiKeys }),
     waiter: new ClaimWaiter(stores.instances, clock),
     connections,
     keepAccepted: keepAccepted(connections, maxConnections),
-    takeTurns: takeTurns(new Turns(clock)),
+    proxies,
+    strangers: shareAmongStrangers(turns, proxies.addressOf),
+    takeTurns: takeTurns(turns),
     readJson: jsonBody(tenantBodies(ceilings), clock),
     idempotentName: objectNames(sessionKey),
     gate: new ClaimGate(CLAIMS_AT_ONCE, clock),
@@ -142,6 +168,7 @@ export function createContext(deps: ApiDeps) {
     /** Of logs, histories and measurements. A tenant may have as many under way as are free for others. */
     logReads: new FairShares(LOG_READS_AT_ONCE, 1),
     logFollows: new FairShares(LOG_FOLLOWS_AT_ONCE, 1),
+    logPaces: new Paces(clock, LOG_CHARS_PER_SECOND),
     usageReads: new FairShares(USAGE_READS_AT_ONCE, 1),
     instanceEvents: new InstanceEvents(stores.instances, instances),
     offerEvents: new OfferEvents(deps),

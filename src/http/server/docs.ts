@@ -1,13 +1,15 @@
-import { type RequestHandler, type Response, Router } from 'express';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type RequestHandler, Router } from 'express';
 import helmet from 'helmet';
 
 // The entry of the package loads the program for browsers too, 10 MiB of memory.
 import absolutePath from 'swagger-ui-dist/absolute-path.js';
-import { compress } from '../interface/send.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { GUIDES, guideText } from './openapi/guides.ts';
 import { apiMarkdown, LLMS_TEXT } from './openapi/markdown.ts';
 import { sendJson } from '../interface/send.ts';
+import { staticFile } from '../interface/static-file.ts';
 import { methodNotAllowed } from '../interface/route.ts';
 
 const PAGE = `<!doctype html>
@@ -44,7 +46,11 @@ SwaggerUIBundle({
 });
 `;
 
-const FILES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'] as const;
+const FILES = {
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'favicon-32x32.png': 'image/png',
+} as const;
 
 /** The renderer draws icons from data: URLs and sets styles on elements. It loads nothing from other hosts. */
 const POLICY = helmet.contentSecurityPolicy({
@@ -78,43 +84,47 @@ export const serviceIndex: RequestHandler = (request, response) => {
   else sendJson(response, INDEX);
 };
 
-/** Text that is the same for everyone. Express answers If-None-Match. */
-function sendOpenText(response: Response, type: string, text: string): void {
-  response.set({ 'access-control-allow-origin': '*', 'cache-control': 'public, max-age=3600' });
-  response.type(type).send(text);
+const OPEN = { 'access-control-allow-origin': '*', 'cache-control': 'public, max-age=3600' };
+
+function openText(type: string, text: string): RequestHandler {
+  return staticFile(() => Buffer.from(text), { ...OPEN, 'content-type': `${type}; charset=utf-8` });
 }
 
 /** /openapi.json, /llms.txt and /docs, and their addresses at / and at /api, the base URL of Anthropic's clients. */
 export function docsRouter(): Router {
   const router = Router({ caseSensitive: true });
-  const document = JSON.stringify(openApiDocument());
-  const markdown = apiMarkdown();
+  const document = Buffer.from(JSON.stringify(openApiDocument()));
+  const markdown = openText('text/markdown', apiMarkdown());
+  const page = staticFile(() => Buffer.from(PAGE), { 'content-type': 'text/html; charset=utf-8' });
   const root = absolutePath();
   router.get(['/', '/api'], serviceIndex);
-  router.get('/openapi.json', compress(), (_request, response) => {
-    response.set('access-control-allow-origin', '*');
-    sendJson(response, document);
-  });
-  router.get('/llms.txt', compress(), (_request, response) => sendOpenText(response, 'text/plain', LLMS_TEXT));
-  router.get('/docs/api.md', compress(), (_request, response) => sendOpenText(response, 'text/markdown', markdown));
-  router.get('/docs', compress(), POLICY, (request, response) => {
+  router.get(
+    '/openapi.json',
+    staticFile(() => document, {
+      'access-control-allow-origin': '*',
+      'cache-control': 'private, no-cache',
+      'content-type': 'application/json; charset=utf-8',
+    }),
+  );
+  router.get('/llms.txt', openText('text/plain', LLMS_TEXT));
+  router.get('/docs/api.md', markdown);
+  router.get('/docs', POLICY, (request, response, next) => {
     response.vary('accept');
     // Programs that read pages ask for Markdown by name; browsers and */* get the page.
-    if (request.accepts(['html', 'text/markdown']) === 'text/markdown')
-      sendOpenText(response, 'text/markdown', markdown);
-    else response.type('html').send(PAGE);
+    const isMarkdown = request.accepts(['html', 'text/markdown']) === 'text/markdown';
+    return (isMarkdown ? markdown : page)(request, response, next);
   });
-  router.get('/docs/start.js', compress(), (_request, response) => {
-    response.type('js').send(START);
-  });
-  for (const { file } of GUIDES) {
-    const text = guideText(file);
-    router.get(`/docs/${file}`, compress(), (_request, response) => sendOpenText(response, 'text/markdown', text));
-  }
-  for (const file of FILES) {
-    router.get(`/docs/${file}`, compress(), (_request, response) => {
-      response.sendFile(file, { root, maxAge: '1d' });
-    });
+  router.get(
+    '/docs/start.js',
+    staticFile(() => Buffer.from(START), { 'content-type': 'text/javascript; charset=utf-8' }),
+  );
+  for (const { file } of GUIDES) router.get(`/docs/${file}`, openText('text/markdown', guideText(file)));
+  for (const [file, type] of Object.entries(FILES)) {
+    const headers = { 'cache-control': 'public, max-age=86400', 'content-type': type };
+    router.get(
+      `/docs/${file}`,
+      staticFile(() => readFileSync(join(root, file)), headers),
+    );
   }
   router.all(['/openapi.json', '/llms.txt', '/docs', '/docs/api.md'], methodNotAllowed(['get']));
   return router;

@@ -2,18 +2,21 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
 
-/** Milliseconds that calls under way get to end. Streams of models take the longest. */
-const DRAIN_MS = 25_000;
+/** Milliseconds that calls under way get to end. Streams of models take the longest, and are told why they end. */
+const DRAIN_MS = 24_000;
+/** Milliseconds in which clients read that. */
+const LAST_WORDS_MS = 1_000;
 
 /**
  * Stops a server without a failed call at any client. For `lastAnswersMs` it still answers, and closes each connection
- * after its answer: clients move to another replica. Calls under way after that get 25 s. `cutUpgraded` ends the
- * connections that switched protocols: the server waits for them but does not list them.
+ * after its answer: clients move to another replica. Calls under way after that get 24 s, then `endCalls` tells those of
+ * models why they end, and a second later all connections end. `cutUpgraded` ends those that switched protocols: the
+ * server waits for them but does not list them.
  */
 export async function drain(
   server: Server,
   clock: Clock,
-  { lastAnswersMs, cutUpgraded }: { lastAnswersMs: number; cutUpgraded: () => void },
+  { lastAnswersMs, endCalls, cutUpgraded }: { lastAnswersMs: number; endCalls: () => void; cutUpgraded: () => void },
 ): Promise<void> {
   server.prependListener('request', (_, response) => {
     response.setHeader('connection', 'close');
@@ -22,9 +25,12 @@ export async function drain(
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });
-  const cancel = clock.setTimeout(() => {
-    server.closeAllConnections();
-    cutUpgraded();
+  let cancel = clock.setTimeout(() => {
+    endCalls();
+    cancel = clock.setTimeout(() => {
+      server.closeAllConnections();
+      cutUpgraded();
+    }, LAST_WORDS_MS);
   }, DRAIN_MS);
   await closed;
   cancel();

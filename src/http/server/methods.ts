@@ -6,9 +6,15 @@ import { RESOURCES } from './table.ts';
 /** Calls of programs in instances, which take any method. */
 const PROXY = /^\/instances\/[^/]+\/proxy\/[^/]+(?:\/.*)?$/;
 
-function patternOf(path: string): RegExp {
-  const source = path.replaceAll(/\{\w+\}/g, '[^/]+').replace(/\{\w+\.{3}\}/, '.+');
-  return new RegExp(`^${source === '/' ? '' : source}/?$`);
+function segmentsOf(path: string): string[] {
+  return (path.endsWith('/') ? path.slice(0, -1) : path).split('/');
+}
+
+/** Whether a path is one of an endpoint, whose segments in braces stand for any text, or with dots for all the rest. */
+function matches(endpoint: readonly string[], path: readonly string[]): boolean {
+  const hasRest = endpoint.at(-1)?.endsWith('...}') === true;
+  if (hasRest ? path.length < endpoint.length : path.length !== endpoint.length) return false;
+  return endpoint.every((segment, at) => (segment.startsWith('{') ? path[at] !== '' : path[at] === segment));
 }
 
 /** A terminal is a WebSocket, which OpenAPI does not describe. */
@@ -20,13 +26,14 @@ const ENDPOINTS: readonly { method: Method; path: string }[] = [
   { method: 'get', path: '/' },
 ];
 const PATHS = [...Map.groupBy(ENDPOINTS, ({ path }) => path)].map(([path, endpoints]) => ({
-  pattern: patternOf(path),
+  segments: segmentsOf(path),
   methods: endpoints.map(({ method }) => method),
 }));
 
 /** The methods of a path below the API base, for example /instances/i-1; undefined when no endpoint has the path. */
 export function methodsAt(path: string): readonly Method[] | undefined {
-  return PATHS.find(({ pattern }) => pattern.test(path))?.methods;
+  const asked = segmentsOf(path);
+  return PATHS.find(({ segments }) => matches(segments, asked))?.methods;
 }
 
 /** Whether the path belongs to a program in an instance. */

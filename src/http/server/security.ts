@@ -57,8 +57,9 @@ function isPreflight({ method, headers }: Http.IncomingMessage): boolean {
 /**
  * Lets pages of any origin call the API: the key is a header they must know, not a cookie. Answers preflights.
  * @param isKnown whether there is an endpoint at the path
+ * @param strangers lets preflights, which have no key, have their answer
  */
-export function cors(isKnown: (path: string) => boolean): Step {
+export function cors(isKnown: (path: string) => boolean, strangers: Step): Step {
   return (request, response, next) => {
     response.setHeader('access-control-allow-origin', '*');
     if (!isPreflight(request)) {
@@ -70,7 +71,7 @@ export function cors(isKnown: (path: string) => boolean): Step {
     response.setHeader('access-control-allow-methods', ALLOW_METHODS);
     response.setHeader('access-control-allow-headers', ALLOW_HEADERS);
     response.setHeader('access-control-max-age', MAX_AGE_SECONDS);
-    response.writeHead(204).end();
+    return strangers(request, response, () => void response.writeHead(204).end());
   };
 }
 

@@ -1,3 +1,4 @@
+import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { runReaper } from '../features/instances/reaper.ts';
 import { isWebSocket, serveUpgrades } from '../interface/upgrades.ts';
@@ -21,8 +22,15 @@ const SERVER_LIMITS = {
 } as const;
 const MAX_HEADERS = 100;
 
+interface Address {
+  host: string;
+  port: number;
+}
+
 export interface ApiServer {
-  address: { host: string; port: number };
+  address: Address;
+  /** Where proxies in front connect, when that is an address of its own. */
+  ingress: Address | undefined;
   /**
    * Stops taking requests, gives those under way time to finish, and ends the work in the background. Before that the
    * server answers for another `lastAnswersMs`, in which clients move to other replicas.
@@ -30,33 +38,59 @@ export interface ApiServer {
   close(lastAnswersMs?: number): Promise<void>;
 }
 
-/** Serves the API. Rejects when the address cannot be used. */
-export async function startApi(deps: ApiDeps & { address: { host: string; port: number } }): Promise<ApiServer> {
+export interface ApiOptions extends ApiDeps {
+  address: Address;
+  /** Where proxies in front connect, who alone are believed about their clients; undefined: at `address`. */
+  ingress?: Address | undefined;
+}
+
+interface Door {
+  address: Address;
+  server: Server;
+  cutUpgraded: () => void;
+}
+
+/** Serves the API. Rejects when an address cannot be used. */
+export async function startApi(options: ApiOptions): Promise<ApiServer> {
+  const { address, ingress, ...deps } = options;
   const stopping = new AbortController();
   const context = createContext(deps);
   const steps = createSteps(context);
   const app = createApp(context, steps, () => stopping.signal.aborted);
-  const server = http.createServer(SERVER_LIMITS, createListener(context, steps, app));
-  const cutUpgraded = serveUpgrades(server, app);
-  server.maxHeadersCount = MAX_HEADERS;
-  context.connections.guard(server);
+  const listener = createListener(context, steps, app);
   const answerBroken = brokenRequests((token) => deps.authenticator.authenticate(token) !== undefined);
-  server.on('clientError', answerBroken);
-  // Node would close the connection, and answer 417 without a body to an Expect that it does not know.
-  server.on('connect', (_request, socket: Socket) => answerBroken(new Error('CONNECT is for proxies.'), socket));
-  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
-  const { address: host, port } = await listen(server, deps.address);
+  const open = async (at: Address, isProxied: boolean): Promise<Door> => {
+    const server = http.createServer(SERVER_LIMITS, listener);
+    const cutUpgraded = serveUpgrades(server, app);
+    server.maxHeadersCount = MAX_HEADERS;
+    if (isProxied) server.on('connection', (socket: Socket) => context.proxies.add(socket));
+    context.connections.guard(server, isProxied);
+    server.on('clientError', answerBroken);
+    // Node would close the connection, and answer 417 without a body to an Expect that it does not know.
+    server.on('connect', (_request, socket: Socket) => answerBroken(new Error('CONNECT is for proxies.'), socket));
+    server.on('checkExpectation', (request, response) => server.emit('request', request, response));
+    const { address: host, port } = await listen(server, at);
+    return { address: { host, port }, server, cutUpgraded };
+  };
+  const front = await open(address, ingress === undefined && deps.trustProxy !== false);
+  const behind = ingress && (await open(ingress, true));
+  const doors = behind === undefined ? [front] : [front, behind];
   const work = [
     context.lastUsed.run(stopping.signal),
     runReaper(context, stopping.signal),
     context.streams.run(stopping.signal),
   ];
   return {
-    address: { host, port },
+    address: front.address,
+    ingress: behind?.address,
     async close(lastAnswersMs = 0) {
       stopping.abort();
       context.ports.close();
-      await drain(server, deps.clock, { lastAnswersMs, cutUpgraded });
+      await Promise.all(
+        doors.map(({ server, cutUpgraded }) =>
+          drain(server, deps.clock, { lastAnswersMs, endCalls: deps.models.endCalls, cutUpgraded }),
+        ),
+      );
       for (const part of [context.waiter, context.instanceEvents, context.offerEvents]) part.close();
       await Promise.all(work);
     },

@@ -1,5 +1,5 @@
 import { takeProtocolToken } from '../features/terminal/token-protocol.ts';
-import { authenticate } from '../interface/auth/middleware.ts';
+import { authenticate, requireTenant } from '../interface/auth/middleware.ts';
 import { acceptPeople } from '../interface/auth/people.ts';
 import type { Step } from '../interface/step.ts';
 import type { ApiContext } from './context.ts';
@@ -22,13 +22,14 @@ export interface ApiSteps {
 /** Once per process: the steps have metrics and shares. */
 export function createSteps(context: ApiContext): ApiSteps {
   return {
-    opening: [requestId, requestLog(context)],
+    opening: [context.proxies.hear, requestId, requestLog(context)],
     measure: measureRequests(context),
     entry: [
-      cors(isKnown),
+      cors(isKnown, context.strangers),
       takeProtocolToken,
       acceptPeople(context.people),
-      authenticate(context.authenticator, context.lastUsed),
+      authenticate(context),
+      requireTenant(context.tenants),
       ...(context.tracer === undefined ? [] : [traceRequests(context.tracer)]),
       context.keepAccepted,
       context.takeTurns,

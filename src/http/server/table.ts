@@ -12,6 +12,7 @@ import { readLimitsRoute } from '../features/limits/routes.ts';
 import { readLogsRoute } from '../features/logs/routes.ts';
 import { readMetricsRoute } from '../features/metrics/routes.ts';
 import {
+  modelFormSchema,
   modelListSchema,
   modelRequestSchema,
   modelResponseSchema,
@@ -56,6 +57,7 @@ export const RESOURCES: readonly Resource<ApiContext>[] = [
 const MODEL_SCHEMAS = {
   ModelRequest: modelRequestSchema,
   WholeModelRequest: wholeModelRequestSchema,
+  ModelForm: modelFormSchema,
   ModelList: modelListSchema,
   ModelResponse: modelResponseSchema,
 };

@@ -55,7 +55,9 @@ export class Turns {
       this.#isRoundEnding = false;
       this.#began.clear();
       if (this.#lines.size > 0) this.#endRound();
-      for (const [tenant, line] of this.#lines) {
+      // Whoever begins may ask for the next turn, which is not in this round.
+      const lines = [...this.#lines];
+      for (const [tenant, line] of lines) {
         const begin = line.shift();
         if (line.length === 0) this.#lines.delete(tenant);
         this.#began.add(tenant);

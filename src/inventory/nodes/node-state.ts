@@ -60,6 +60,20 @@ export function isNodeReady(node: Node): boolean {
   return findCondition(node.status?.conditions, 'Ready')?.status === 'True';
 }
 
+/** Whether the operator says that a node is shut down, and it does not answer (KEP-2268, non-graceful node shutdown). */
+export function isOutOfService(node: Node): boolean {
+  const isTainted = node.spec?.taints?.some(({ key }) => key === 'node.kubernetes.io/out-of-service') === true;
+  return isTainted && !isNodeReady(node);
+}
+
+/**
+ * Whether a node does not answer: Kubernetes has missed its heartbeats (pkg/controller/nodelifecycle). A kubelet that says
+ * itself that its node is not ready answers, and its containers run on.
+ */
+export function isNodeSilent(node: Node): boolean {
+  return findCondition(node.status?.conditions, 'Ready')?.status === 'Unknown';
+}
+
 export function isGpuIsolationEnforced(node: Node): boolean {
   return node.metadata.labels?.[GPU_ISOLATION_LABEL] === 'enforced';
 }

@@ -19,6 +19,8 @@ export interface NodeFacts {
   readonly simulated: boolean;
   readonly resources: readonly GpuResource[];
   readonly allocatable: Amounts;
+  /** Of devices, healthy or not. */
+  readonly capacity: Amounts;
   /** Names of the images the node has. The kubelet reports at most 50 by default. */
   readonly images: ReadonlySet<string>;
   readonly driverVersion: string;
@@ -34,6 +36,8 @@ export interface NodeView {
   readonly used: Amounts;
   /** Nothing new is placed here for a while, because starts keep failing. */
   readonly quarantined: boolean;
+  /** Nothing new is placed here while programs have GPUs that were switched under them. */
+  readonly switched: boolean;
 }
 
 export function nodeFacts(node: Node, pools: readonly Pool[]): NodeFacts {
@@ -46,6 +50,7 @@ export function nodeFacts(node: Node, pools: readonly Pool[]): NodeFacts {
     simulated: isSimulated(node),
     resources: gpuResourcesOf(node, maker),
     allocatable: toAmounts(node.status?.allocatable),
+    capacity: toAmounts(node.status?.capacity),
     images: new Set(node.status?.images?.flatMap(({ names }) => names ?? [])),
     ...driverOf(node, maker),
     userNamespaces: userNamespaceSupport(node),
@@ -118,7 +123,11 @@ export function requestsOf(facts: NodeFacts, share: Share, ephemeralGb: number):
 }
 
 /** What a claim takes from its node before its pod exists. */
-export function amountsOfClaim(facts: NodeFacts | undefined, claim: Claim, ephemeralGb: number): Amounts {
+export function amountsOfClaim(
+  facts: NodeFacts | undefined,
+  claim: Pick<Claim, 'resourceName' | 'gpuCount'>,
+  ephemeralGb: number,
+): Amounts {
   const resource = facts?.resources.find(({ resourceName }) => resourceName === claim.resourceName);
   if (facts === undefined || resource === undefined) return { [claim.resourceName]: claim.gpuCount, pods: 1 };
   return requestsOf(facts, { resource, count: claim.gpuCount }, ephemeralGb);
@@ -142,9 +151,10 @@ function timesThatFit(view: NodeView, requests: Amounts): number {
   return Math.max(0, times);
 }
 
-/** Whether anything new can be placed on a node: not when it is closed, quarantined, not for rent or not as its pool asks. */
-export function isOpen({ facts, quarantined }: NodeView): boolean {
-  return facts.pool !== undefined && !facts.isClosed && !quarantined && typeof isolationOn(facts) !== 'string';
+/** Whether anything new can be placed on a node: not when it is closed, quarantined, switched, not for rent or not as its pool asks. */
+export function isOpen({ facts, quarantined, switched }: NodeView): boolean {
+  if (facts.pool === undefined || facts.isClosed || quarantined || switched) return false;
+  return typeof isolationOn(facts) !== 'string';
 }
 
 /** How many instances with this share fit: 0 on a node that is not open. */

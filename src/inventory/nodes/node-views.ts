@@ -1,9 +1,11 @@
 import { refOf } from '../../kube/types.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { type ClaimHolding, type PodHolding, takenOn } from '../holdings.ts';
+import type { Reserved } from '../../resources/instances/line.ts';
+import { besideReserved, type ClaimHolding, type PodHolding, takenOn } from '../holdings.ts';
 import { TwoKeyMap } from '../two-key-map.ts';
 import type { NodeFacts, NodeView } from './node-view.ts';
 import { type NodeFailure, quarantinedUntil } from './quarantine.ts';
+import { areSwitched } from './switched-gpus.ts';
 
 /**
  * What is taken on each node, summed up at the first look after a change. `onChange` is called after each change, with the node if
@@ -16,6 +18,8 @@ export class NodeViews {
   readonly #views = new Map<string, NodeView>();
   readonly #pods = new TwoKeyMap<PodHolding>();
   readonly #claims = new TwoKeyMap<ClaimHolding>();
+  readonly #reserved = new TwoKeyMap<Reserved>();
+  readonly #offered = new Map<string, NodeView>();
   readonly #failures = new TwoKeyMap<NodeFailure>();
   /** Keys of the instances that want GPUs, by namespace. */
   readonly #tenants = new Map<string, Set<string>>();
@@ -27,6 +31,18 @@ export class NodeViews {
     this.#onChange = onChange;
   }
 
+  /** The node without the places that are reserved for waiting instances. */
+  offeredOf(node: string): NodeView | undefined {
+    const known = this.#offered.get(node);
+    if (known !== undefined) return known;
+    const view = this.viewOf(node);
+    const reserved = view === undefined ? [] : [...this.#reserved.of(node)];
+    if (view === undefined || reserved.length === 0) return view;
+    const offered = besideReserved(view, reserved, this.claimsOn(node));
+    this.#offered.set(node, offered);
+    return offered;
+  }
+
   viewOf(node: string): NodeView | undefined {
     const known = this.#views.get(node);
     if (known !== undefined) return known;
@@ -36,8 +52,13 @@ export class NodeViews {
       [...this.#tenants.keys()].every((tenant) => tenant === namespace),
     );
     if (until !== undefined) this.#staleAt = Math.min(this.#staleAt, until);
-    const used = takenOn(facts, this.#pods.of(node), this.#claims.of(node));
-    const view = { facts, quarantined: until !== undefined, used };
+    const claims = this.claimsOn(node);
+    const used = takenOn(facts, this.#pods.of(node), claims);
+    const switched = areSwitched(
+      facts,
+      claims.map(({ claim }) => claim),
+    );
+    const view = { facts, quarantined: until !== undefined, switched, used };
     this.#views.set(node, view);
     return view;
   }
@@ -62,7 +83,7 @@ export class NodeViews {
   expire(): boolean {
     if (this.#clock.now() < this.#staleAt) return false;
     this.#staleAt = Number.POSITIVE_INFINITY;
-    this.#views.clear();
+    this.#forgetAll();
     return true;
   }
 
@@ -78,6 +99,10 @@ export class NodeViews {
 
   setClaim(key: string, holding: ClaimHolding | undefined): void {
     this.#setHolding(this.#claims, key, holding, ({ claim }) => claim.node);
+  }
+
+  setReserved(key: string, place: Reserved | undefined): void {
+    this.#setHolding(this.#reserved, key, place, ({ node }) => node);
   }
 
   setFailures(key: string, failures: readonly NodeFailure[]): void {
@@ -97,7 +122,7 @@ export class NodeViews {
     const after = this.#tenants.size;
     // A quarantine depends on whether a tenant is alone.
     if (before === after || Math.min(before, after) > 1) return;
-    this.#views.clear();
+    this.#forgetAll();
     this.#onChange();
   }
 
@@ -110,8 +135,14 @@ export class NodeViews {
     if (node !== undefined && (before === undefined || node !== nodeOf(before))) this.#touch(node);
   }
 
+  #forgetAll(): void {
+    this.#views.clear();
+    this.#offered.clear();
+  }
+
   #touch(node: string): void {
     this.#views.delete(node);
+    this.#offered.delete(node);
     this.#onChange(node);
   }
 }

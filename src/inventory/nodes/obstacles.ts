@@ -8,7 +8,17 @@ import type { NodeView } from './node-view.ts';
 /** Why nothing new is rented out on a node, whether it is full or not. */
 export type Obstacle =
   | Closure
-  | { reason: 'NoGPUs' | 'NoHealthyGPUs' | 'NoPool' | 'NoSize' | 'RuntimeClass' | 'UserNamespaces' | 'Quarantined' };
+  | {
+      reason:
+        | 'NoGPUs'
+        | 'NoHealthyGPUs'
+        | 'NoPool'
+        | 'NoSize'
+        | 'RuntimeClass'
+        | 'UserNamespaces'
+        | 'Quarantined'
+        | 'Switched';
+    };
 
 /** What the node itself lacks: no device plugin has told of GPUs, or all of them are out of service. */
 function lackOf(node: Node, view: NodeView): Obstacle[] {
@@ -18,7 +28,7 @@ function lackOf(node: Node, view: NodeView): Obstacle[] {
 
 /** Everything that keeps a node out of the offers: none exactly where something can be placed on it while it is empty. */
 export function obstaclesOf(node: Node, view: NodeView): Obstacle[] {
-  const { facts, quarantined } = view;
+  const { facts, quarantined, switched } = view;
   const { pool, resources } = facts;
   const found = lackOf(node, view);
   if (pool === undefined) found.push({ reason: 'NoPool' });
@@ -28,5 +38,6 @@ export function obstaclesOf(node: Node, view: NodeView): Obstacle[] {
   const isolation = isolationOn(facts);
   if (typeof isolation === 'string') found.push({ reason: isolation });
   if (quarantined) found.push({ reason: 'Quarantined' });
+  if (switched) found.push({ reason: 'Switched' });
   return found;
 }

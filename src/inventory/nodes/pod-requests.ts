@@ -24,7 +24,7 @@ export function requestsOfPod(pod: Pick<Pod, 'spec'>): Amounts {
   return { ...total, pods: 1 };
 }
 
-/** A pod that is being deleted holds its GPUs until it is gone (k8s-device-plugin#335, gpu-operator#303). */
+/** A pod that is being deleted holds its GPUs until it has ended (k8s-device-plugin#335, gpu-operator#303). */
 export function hasEnded({ status }: Pod): boolean {
   return status?.phase === 'Succeeded' || status?.phase === 'Failed';
 }

@@ -23,6 +23,11 @@ export interface CallOptions {
   check?: () => void;
 }
 
+export interface CreateOptions extends CallOptions {
+  /** The API server does all but store the object: it says whether quotas and admission take it. */
+  dryRun?: boolean;
+}
+
 export interface StreamOptions extends CallOptions {
   /** Milliseconds until the answer begins; 30,000 where it is absent. */
   headTimeoutMs?: number;
@@ -49,7 +54,7 @@ export type PatchType = 'merge' | 'json' | 'strategic';
 export interface KubeClient {
   get<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef, options?: CallOptions): Promise<T>;
   list<T extends KubeObject>(type: ResourceType<T>, options?: ListOptions & CallOptions): Promise<ListPage<T>>;
-  create<T extends KubeObject>(type: ResourceType<T>, object: T, options?: CallOptions): Promise<T>;
+  create<T extends KubeObject>(type: ResourceType<T>, object: T, options?: CreateOptions): Promise<T>;
   /** Replaces the whole object, which must be Berth's alone (Lease). metadata.resourceVersion makes it conditional. */
   replace<T extends KubeObject>(type: ResourceType<T>, object: T, options?: CallOptions): Promise<T>;
   /** Server-side apply. Build the object from scratch: never apply one that was read. */

@@ -2,10 +2,13 @@ import { GoneError } from '../errors.ts';
 import type { KubeObject, ResourceType } from '../types.ts';
 import type { CallOptions, KubeClient, ListOptions } from './client.ts';
 
-/** Objects of one page. */
+/** Objects of one page, by default. */
 const PAGE = 500;
 
-type Options = Pick<ListOptions, 'namespace' | 'labelSelector'> & CallOptions;
+interface Options extends Pick<ListOptions, 'namespace' | 'labelSelector'>, CallOptions {
+  /** Objects of one page, where others wait for who reads it: a page is parsed in one go. */
+  page?: number;
+}
 
 /**
  * Every object of a kind, page by page, each once. When the API server has forgotten the state that the list began with,
@@ -15,12 +18,12 @@ type Options = Pick<ListOptions, 'namespace' | 'labelSelector'> & CallOptions;
 export async function* everyObject<T extends KubeObject>(
   client: Pick<KubeClient, 'list'>,
   type: ResourceType<T>,
-  options: Options = {},
+  { page: limit = PAGE, ...options }: Options = {},
 ): AsyncGenerator<T> {
   let next: string | undefined;
   do {
     try {
-      const page = await client.list(type, { ...options, limit: PAGE, ...(next && { continue: next }) });
+      const page = await client.list(type, { ...options, limit, ...(next && { continue: next }) });
       next = page.continue;
       yield* page.items;
     } catch (error) {

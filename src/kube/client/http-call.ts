@@ -28,6 +28,8 @@ export interface CallContext {
   prefix: string;
   clock: Clock;
   metrics: ClientMetrics | undefined;
+  /** Told the Date header of each JSON answer: when that is, and between which moments the answer came (monotonic). */
+  onDate?: ((answer: { date: number; sentAt: number; receivedAt: number }) => void) | undefined;
 }
 
 const MAX_ERROR_BYTES = 1024 * 1024;
@@ -157,8 +159,11 @@ async function measured<T>(
 export function sendJson(context: CallContext, call: Call, refresh: boolean): Promise<unknown> {
   return measured(context, call.method, async (answered) => {
     const limit = deadline(context, call);
+    const sentAt = context.clock.monotonic();
     try {
       const response = await dispatch(context, call, { pool: context.connection.calls, refresh, signal: limit.signal });
+      const date = Date.parse(String(response.headers['date'] ?? ''));
+      context.onDate?.({ date, sentAt, receivedAt: context.clock.monotonic() });
       answered(response.statusCode);
       if (response.statusCode >= 300) throw await failure(response, call, context.clock);
       return parseAnswer(await readText(response.body, call.maxBytes), call);

@@ -21,6 +21,7 @@ export interface ClientDependencies {
   /** Uniform in [0, 1): spreads retries. */
   random?: () => number;
   metrics?: ClientMetrics;
+  onDate?: CallContext['onDate'];
 }
 
 const READ_TIMEOUT_MS = 15_000;
@@ -77,9 +78,9 @@ function isConditional(body: unknown): boolean {
 
 /** The client over one connection. See {@link KubeClient}; {@link withRetry} has the rules of retries. */
 export function createKubeClient(connection: KubeConnection, dependencies: ClientDependencies): KubeClient {
-  const { clock, random = Math.random, metrics } = dependencies;
+  const { clock, random = Math.random, metrics, onDate } = dependencies;
   const prefix = new URL(connection.server).pathname.replace(/\/$/, '');
-  const context: CallContext = { connection, prefix, clock, metrics };
+  const context: CallContext = { connection, prefix, clock, metrics, onDate };
 
   async function call<T>(request: Request): Promise<T> {
     const { safe, ...rest } = request;
@@ -115,6 +116,7 @@ export function createKubeClient(connection: KubeConnection, dependencies: Clien
       write({
         method: 'POST',
         path: pathOf(type, { namespace: object.metadata.namespace }),
+        ...(options?.dryRun === true && { query: { dryRun: 'All' } }),
         body: complete(type, object),
         ...sendOptions(options),
         // When it is sent twice, the second answer is AlreadyExists and hides that the first call worked.

@@ -35,11 +35,15 @@ function isRetriable(error: unknown, safe: boolean): error is KubeError {
 export async function withRetry<T>(attempt: (refresh: boolean) => Promise<T>, options: RetryOptions): Promise<T> {
   const { clock, signal } = options;
   const start = clock.monotonic();
+  let isUnknown = false;
   for (let attempts = 1; ; attempts += 1) {
     try {
       return await withFreshToken(attempt);
     } catch (error) {
+      if (error instanceof KubeError) error.isAfterUnknown = isUnknown;
       if (!isRetriable(error, options.safe)) throw error;
+      // A proxy may have passed the call on before it asked to come again.
+      isUnknown ||= error.status !== 429 && !wasNeverSent(error);
       const { status, retryAfterMs } = error;
       const isStarting = status === 503 && retryAfterMs !== undefined && retryAfterMs > STARTING.waitMs;
       if (attempts >= MAX_ATTEMPTS && !isStarting) throw error;

@@ -5,6 +5,7 @@ import { dirname, resolve } from 'node:path';
 import { type Cluster, KubeConfig, type User } from '@kubernetes/client-node';
 import { parse } from 'yaml';
 import type { Clock } from '../../lib/clock.ts';
+import { trimEnd } from '../../lib/trim-end.ts';
 import type { KubeEndpoint, TlsOptions } from './connection.ts';
 import { KubeConfigError } from '../errors.ts';
 import { type HeaderSource, tokenFile } from './token-file.ts';
@@ -183,7 +184,7 @@ export async function kubeconfigEndpoint(
 
   // KubeConfig takes nothing of a cluster, its CA included, that has no user beside it.
   const parts = asClientGo(cluster.entry, user?.entry ?? { name: '' });
-  const plain = { server: cluster.entry.server.replace(/\/+$/, ''), namespace: context.namespace || 'default' };
+  const plain = { server: trimEnd(cluster.entry.server, '/'), namespace: context.namespace || 'default' };
   const login = new Login(parts, where);
   if (parts.user.exec || parts.user.authProvider) return pluginEndpoint(plain, login, options.clock);
   const { tls, headers } = await login.ask(false);

@@ -7,6 +7,12 @@ export type Isolation = (typeof ISOLATIONS)[number];
 /** Longest name of who created an instance. Names of keys have 253 characters, those of people may have more. */
 export const MOST_CREATED_BY = 320;
 
+export const startedBySchema = z
+  .string()
+  .max(MOST_CREATED_BY)
+  .optional()
+  .describe('Who asked for this start where another created the instance. It draws on the budgets of both.');
+
 export const claimSchema = z.object({
   offerId: z.int().describe('Offer of the place.'),
   pool: z.string().describe('GPUPool of the offer.'),
@@ -31,8 +37,16 @@ export const claimSchema = z.object({
     .max(MOST_CREATED_BY)
     .optional()
     .describe('Who created the instance: key/NAME or person/NAME. Absent: a client of the Kubernetes API.'),
+  startedBy: startedBySchema,
+  byPreemption: z
+    .boolean()
+    .optional()
+    .describe('True when interruptible instances ended for the place: then it is billed from its grant.'),
   grantedAt: timeSchema.describe('When the controller granted the place.'),
 });
 
 /** The place that the controller granted to an instance. */
 export type Claim = z.infer<typeof claimSchema>;
+
+/** Who pays for a start, beside the tenant: the creator of the instance, and the caller who asked for the start. */
+export type Payers = Pick<Claim, 'createdBy' | 'startedBy'>;

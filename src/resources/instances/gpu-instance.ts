@@ -3,6 +3,9 @@ import type { KubeObject } from '../../kube/types.ts';
 import { claimSchema, ISOLATIONS } from './claim.ts';
 import { gpuHealthShape, onGPUFailureSchema } from './gpu-health.ts';
 import { billShape } from './interval.ts';
+import { lineShape } from './line.ts';
+import { rentedSchema } from './rented.ts';
+import { limitsSchema } from './limits.ts';
 import {
   commandSchema,
   diskGbSchema,
@@ -38,6 +41,9 @@ export const CONFIRM_BY = 'berth.dev/confirm-by';
 /** Annotation: who created the instance over HTTP, key/NAME or person/NAME. The claim keeps it. */
 export const CREATED_BY = 'berth.dev/created-by';
 
+/** Annotation: who asked over HTTP for the start that spec.startRequest names, key/NAME or person/NAME. */
+export const STARTED_BY = 'berth.dev/started-by';
+
 /**
  * Annotation: the `traceparent` of the request that created the instance, for the trace of its start. Tenants may write
  * it: it is parsed, and decides about nothing but the trace.
@@ -51,6 +57,11 @@ export const INSTANCE_TYPES = ['OnDemand', 'Interruptible'] as const;
 
 /** Longest free text: as long as a body of the HTTP interface. */
 const MAX_FREE_TEXT = 1_048_576;
+
+export const diskSchema = z.object({
+  name: z.string().describe('Name of the PersistentVolumeClaim.'),
+  uid: z.string().describe('uid of the PersistentVolumeClaim.'),
+});
 
 function setOnce(field: string): Rule {
   return {
@@ -110,6 +121,12 @@ export const gpuInstanceSpecSchema = withRules(
     onStart: onStartSchema.optional(),
     env: envSchema.optional(),
     ports: portsSchema.optional(),
+    runAsRoot: z
+      .boolean()
+      .optional()
+      .describe(
+        'True: programs and sessions are those of root, whatever user the image names. Root has what it has in an image without a user, and no more. sudo and su of the image still gain nothing. Refused in a namespace that enforces Pod Security restricted.',
+      ),
     diskGb: diskGbSchema.optional(),
     offerDiskSpace: z
       .number()
@@ -145,13 +162,26 @@ export const gpuInstanceSpecSchema = withRules(
     onNoCapacity: z
       .enum(['Queue', 'Fail'])
       .default('Queue')
-      .describe('What to do when no place is free: wait in line, or fail.'),
+      .describe(
+        'What to do when no place is free for a start that was asked for: wait in line, or fail. A start that Berth owes, as after a preemption or the loss of a node, always waits.',
+      ),
+    maxPricePerHour: patterned(
+      z.string().max(16),
+      /^[0-9]{1,9}(\.[0-9]{1,6})?$/,
+      'write an amount with a point and at most six decimals, for example 2.49',
+    )
+      .optional()
+      .describe(
+        'Most that a start may cost per hour, for example 2.49. Absent: the price that the owner saw, see status.rented. An instance that would cost more waits.',
+      ),
     maxDuration: durationSchema('Longest time that the instance may run, for example 12h.').optional(),
     idleTimeout: durationSchema('Longest time without a session, for example 30m.').optional(),
     onExpiry: z
       .enum(['Stop', 'Delete'])
       .default('Stop')
-      .describe('What the controller does after maxDuration or idleTimeout.'),
+      .describe(
+        'What the controller does after maxDuration or idleTimeout. Delete: it stops the instance, and deletes it a minute later unless the limit was lengthened or taken away, or a start asked for.',
+      ),
     onGPUFailure: onGPUFailureSchema,
     diskPolicy: z
       .enum(['Delete', 'Retain'])
@@ -189,12 +219,23 @@ export const gpuInstanceSpecSchema = withRules(
 
 export const STAGES = ['accepted', 'claimed', 'scheduled', 'pulled', 'started', 'ready', 'stopped'] as const;
 
+/** Starts of an instance within an hour, whatever asks for them. */
+export const MOST_STARTS = 11;
+
 export const gpuInstanceStatusSchema = z.object({
   observedGeneration: z.int().optional().describe('metadata.generation that the status is for.'),
   conditions: conditionsSchema.optional(),
   claim: claimSchema
     .optional()
     .describe('The place that the controller granted. Absent while the instance waits and while it is stopped.'),
+  rented: rentedSchema
+    .optional()
+    .describe('What was rented at the first claim. It comes back, whatever becomes of labels, pools and sizes.'),
+  uid: z
+    .string()
+    .max(36)
+    .optional()
+    .describe('uid of the instance that these starts are of. When it is another, a backup brought the status back.'),
   incarnation: z.int().min(0).optional().describe('Number of the current start. Each start has a pod of its own.'),
   podName: z.string().optional().describe('Name of the pod of the current start.'),
   podUid: z.string().optional().describe('uid of the pod of the current start, once the controller has seen it.'),
@@ -208,6 +249,9 @@ export const gpuInstanceStatusSchema = z.object({
   runtype: runtypeSchema.optional(),
   diskGb: z.int().optional().describe('Size of the disk in GB.'),
   diskPersistent: z.boolean().optional().describe('Whether the instance keeps its disk when it stops.'),
+  disk: diskSchema
+    .optional()
+    .describe('The disk of the instance. It decides whose disk a PersistentVolumeClaim is, whatever its labels say.'),
   ssh: z
     .object({
       host: z.string().describe('Host of the SSH gateway.'),
@@ -222,18 +266,37 @@ export const gpuInstanceStatusSchema = z.object({
     .optional()
     .describe('When the current start reached each stage.'),
   firstReady: timeSchema.optional().describe('When the instance was ready for the first time.'),
+  recentStarts: z
+    .array(timeSchema.describe('When a start that has ended got its place.'))
+    .max(MOST_STARTS)
+    .optional()
+    .describe('The last starts that have ended. An hour has room for eleven, whatever asks for them.'),
+  ...lineShape,
   ...billShape,
+  limits: limitsSchema.optional(),
   ...gpuHealthShape,
   ending: z
     .object({
       reason: z.string().describe('What ended the start, in CamelCase.'),
       message: z.string().describe('Explanation, for people.'),
-      at: timeSchema.describe('When the controller decided or saw it. The meter stops here.'),
+      at: timeSchema.describe('When the controller decided or saw it.'),
+      finishedAt: timeSchema
+        .optional()
+        .describe(
+          'When the container had ended, as the kubelet says: 30 seconds after `at` at the latest. The meter stops here and, where nothing is known of the container, at `at`.',
+        ),
       by: z
         .string()
         .max(36)
         .optional()
         .describe('uid of the on-demand instance that took the GPUs. Of another tenant it says no more.'),
+      limit: z
+        .string()
+        .max(32)
+        .optional()
+        .describe(
+          'The limit that was over, where onExpiry deletes the instance for it. Absent once something kept it.',
+        ),
       generation: z.int().optional().describe('metadata.generation that the decision is for.'),
       startHash: z
         .string()
@@ -257,6 +320,11 @@ export const gpuInstanceStatusSchema = z.object({
         .max(16)
         .optional()
         .describe('Nodes where a start failed. The controller avoids them for a while.'),
+      avoided: z
+        .array(z.string().describe('Name of a node.'))
+        .max(16)
+        .optional()
+        .describe('Nodes whose place was refused. This instance avoids them for a while; nobody blames them.'),
     })
     .optional()
     .describe('Failed starts since the last good one. They set the wait before the next start.'),

@@ -19,20 +19,48 @@ export type InstanceState =
 export const READY_REASONS = {
   Pending: { state: 'pending', help: 'The controller has not looked at the instance yet.' },
   WaitingForCapacity: { state: 'pending', help: 'No place that fits is free. The instance waits in line.' },
+  PlaceComing: {
+    state: 'pending',
+    help: 'A place is reserved for the instance and becoming free: others end for it. It starts when they have ended.',
+  },
+  WaitingForOffer: {
+    state: 'pending',
+    help: 'No offer has this id now. The instance starts when one has it.',
+  },
+  TemplateNotFound: {
+    state: 'pending',
+    help: 'No InstanceTemplate has this id or hash. The instance starts when one has it.',
+  },
+  TemplateTooLarge: {
+    state: 'pending',
+    help: 'The content of the InstanceTemplate is larger than 256 KiB. The instance starts when it is smaller.',
+  },
+  PriceTooHigh: {
+    state: 'pending',
+    help: 'The GPUs cost more than the owner saw, or are priced in another currency. The instance starts when the price falls, or when spec.maxPricePerHour allows it.',
+  },
   DiskNodeGone: {
     state: 'pending',
     help: 'The nodes that could mount the disk are gone. Bring one back, or delete the instance.',
   },
   QuotaExceeded: { state: 'pending', help: 'A ResourceQuota of the namespace has no room.' },
+  NetworkOpen: {
+    state: 'pending',
+    help: 'The operator requires a NetworkPolicy that closes the namespace. The message says what is open.',
+  },
   TenantLimit: {
     state: 'pending',
-    help: 'A ceiling of the tenant refuses. The message names the ceiling and the TenantPolicy it comes from.',
+    help: 'A ceiling of the tenant refuses, or its starts held GPUs for nothing. The message names the ceiling and the TenantPolicy it comes from, or says when the next start is due.',
   },
   BudgetExceeded: {
     state: 'pending',
     help: 'A budget of the tenant or of the key has no room. The message names it, and says when it renews and who can raise it.',
   },
   BackingOff: { state: 'pending', help: 'The last start failed. The controller waits before the next one.' },
+  StartLimit: {
+    state: 'pending',
+    help: 'The instance has started eleven times within an hour, which is the most. The message says when the next start is due.',
+  },
   Scheduling: { state: 'scheduling', help: 'The pod waits for the scheduler to bind it.' },
   Unschedulable: { state: 'scheduling', help: 'The scheduler cannot bind the pod. The message has its words.' },
   PullingImage: { state: 'pulling', help: 'The node pulls the image.' },
@@ -69,19 +97,29 @@ export const READY_REASONS = {
     help: 'The node does not answer. The instance waits until it answers or is removed.',
   },
   NoCapacity: { state: 'failed', help: 'No place that fits was free and spec.onNoCapacity is Fail.' },
-  OfferNotFound: { state: 'failed', help: 'No offer has this id.' },
+  OfferNotFound: { state: 'failed', help: 'No offer had this id and spec.onNoCapacity is Fail.' },
   OfferChanged: { state: 'failed', help: 'The offer has less disk than the client saw.' },
-  TemplateNotFound: { state: 'failed', help: 'No InstanceTemplate has this id or hash.' },
-  TemplateTooLarge: { state: 'failed', help: 'The content of the InstanceTemplate is larger than 256 KiB.' },
   DiskTooLarge: { state: 'failed', help: 'The disk is larger than the offer allows.' },
+  DiskLost: {
+    state: 'failed',
+    help: 'The disk of the instance is not there. When it comes back, the instance starts with it. A start that its owner asks for makes a new, empty disk.',
+  },
   ImagePullFailed: {
     state: 'failed',
     help: 'The node could not pull the image for a long time. The GPUs were given back.',
   },
   InvalidImage: { state: 'failed', help: 'The image reference cannot be used.' },
   ForbiddenEnv: { state: 'failed', help: 'The environment has a variable that would choose devices of the node.' },
+  ForbiddenRoot: {
+    state: 'failed',
+    help: 'The instance asks for root, and its namespace enforces Pod Security restricted.',
+  },
   ForbiddenRuntimeClass: { state: 'failed', help: 'The tenant may not choose this RuntimeClass.' },
-  ContainerFailed: { state: 'failed', help: 'The program of the image ended with an error (runtype args).' },
+  NotATenant: { state: 'failed', help: 'The namespace belongs to the cluster or to Berth itself: nobody rents in it.' },
+  ContainerFailed: {
+    state: 'failed',
+    help: 'The program of the image ended with an error (runtype args), or its container ended again and again before the instance was ready.',
+  },
   PodRejected: {
     state: 'pending',
     help: 'The API server refuses the pod. The message has its words. The controller waits before the next try.',
@@ -111,12 +149,33 @@ export function instanceState(instance: Pick<GpuInstance, 'metadata' | 'status'>
   return { state: READY_REASONS[reason].state, reason, message };
 }
 
-/** What the spec says about a start. Edits of other fields neither bring an ended instance back nor cut a pause short. */
+/** Begins the hashes of this rule. Those before it, of the first rule, have no mark. */
+const HASH_MARK = '2-';
+
+/**
+ * What the spec says about a start: what its pod is made of, and which place it gets. Edits of other fields neither bring
+ * an ended instance back nor cut a pause short.
+ */
 export function startHash(spec: GpuInstanceSpec): string {
   // A spec from a cache has digests for its long texts, and must have the same hash.
+  const { type, offerId, gpu, diskGb, offerDiskSpace, templateId, templateHashId, ...rest } = slimSpec(spec);
+  const { image, imagePullSecrets, runtype, command, args, onStart, env, ports, runtimeClassName, hostUsers } = rest;
+  const place = { type, offerId, gpu, diskGb, offerDiskSpace, runtimeClassName, hostUsers };
+  const named = { templateId, templateHashId, image, imagePullSecrets };
+  const program = { ...named, runtype, command, args, onStart, env, ports, runAsRoot: rest.runAsRoot };
+  return HASH_MARK + contentHash({ ...place, ...program });
+}
+
+/** The hash as the first rule has it, by which endings of that time are known. */
+function firstStartHash(spec: GpuInstanceSpec): string {
   const { displayName: _n, label: _l, powerState: _p, startRequest: _r, ...rest } = slimSpec(spec);
   const { diskPolicy: _d, onExpiry: _e, onGPUFailure: _g, sshKeyIds: _k, installMonitoring: _m, ...content } = rest;
   return contentHash(content);
+}
+
+/** Whether the spec says of a start what it said when this hash was made, by whichever rule. */
+export function isOfHash(hash: string, spec: GpuInstanceSpec): boolean {
+  return hash === (hash.startsWith(HASH_MARK) ? startHash(spec) : firstStartHash(spec));
 }
 
 /**
@@ -134,7 +193,7 @@ export function isAskedForAgain({
   if (ending.startHash === undefined) return true;
   // To take the text away is no request: an applier does that which knows nothing of it.
   if (spec.startRequest !== undefined && spec.startRequest !== ending.startRequest) return true;
-  return stateAfter(ending.reason) !== 'stopped' && ending.startHash !== startHash(spec);
+  return stateAfter(ending.reason) !== 'stopped' && !isOfHash(ending.startHash, spec);
 }
 
 /**

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { timeSchema } from '../schema.ts';
-import { ISOLATIONS, MOST_CREATED_BY } from './claim.ts';
+import { amountSchema, timeSchema } from '../schema.ts';
+import { ISOLATIONS, MOST_CREATED_BY, startedBySchema } from './claim.ts';
+import { silencesSchema } from './silence.ts';
 
 /** With as many ended starts in its status an instance gets a usage record for them before it starts again. */
 export const MOST_INTERVALS = 8;
@@ -17,13 +18,22 @@ export const BILLED = [
   'pricePerHour',
   'currency',
   'createdBy',
+  'startedBy',
+  'byPreemption',
 ] as const;
+
+/** Some thirty thousand years: beyond it a sum is no number to count with. */
+const MOST_GPU_SECONDS = 1_000_000_000_000;
+
+export const gpuSecondsSchema = z.number().min(0).max(MOST_GPU_SECONDS);
 
 const intervalSchema = z
   .object({
     start: z.int().min(0).describe('Number of the start. 0: several, from before Berth kept them apart.'),
-    from: timeSchema.describe('When the start was ready, and never before the start before it ended.'),
-    to: timeSchema.describe('When the controller decided to end it.'),
+    from: timeSchema.describe(
+      'When its container ran for the first time, or its place was granted that others ended for; never before the start before it ended.',
+    ),
+    to: timeSchema.describe('When its container had ended.'),
     pool: z.string().max(253).optional().describe('GPUPool of the place.'),
     resourceName: z.string().max(317).optional().describe('Extended resource that the pod requested.'),
     product: z.string().max(128).describe('GPU product.'),
@@ -35,16 +45,21 @@ const intervalSchema = z
       .describe('What part of a whole GPU each of them is, for example 1/7. Absent: all of it.'),
     isolation: z.enum(ISOLATIONS).optional().describe('whole, mig or time_sliced.'),
     migProfile: z.string().max(32).optional().describe('MIG profile.'),
-    pricePerHour: z.string().max(32).optional().describe('Price of the instance per hour, fixed at the claim.'),
+    pricePerHour: amountSchema('Price of the instance per hour, fixed at the claim.').optional(),
     currency: z.string().max(3).describe('ISO 4217 code of cost.'),
     createdBy: z
       .string()
       .max(MOST_CREATED_BY)
       .optional()
       .describe('Who created the instance: key/NAME or person/NAME. Absent: a client of the Kubernetes API.'),
+    startedBy: startedBySchema,
+    byPreemption: z.boolean().optional().describe('True when interruptible instances ended for its place.'),
     diskGb: z.int().optional().describe('Size of the disk in GB. It costs nothing.'),
-    gpuSeconds: z.number().min(0).describe('Seconds times GPUs. A slice counts as its part of a GPU.'),
-    cost: z.string().max(32).describe('What it cost: the time at pricePerHour, rounded half up to the sixth decimal.'),
+    silences: silencesSchema
+      .optional()
+      .describe('When the node did not answer between from and to. These times are not in gpuSeconds and cost.'),
+    gpuSeconds: gpuSecondsSchema.describe('Seconds times GPUs. A slice counts as its part of a GPU.'),
+    cost: amountSchema('What it cost: the time at pricePerHour, rounded half up to the sixth decimal.'),
   })
   .describe('One start that has ended.');
 
@@ -57,7 +72,7 @@ export const intervalsSchema = z
 /** One start that has ended, with its bill. */
 export type Interval = z.infer<typeof intervalSchema>;
 
-/** What the status of an instance says of its bill. The running start is in `claim` and `stages.ready`. */
+/** What the status of an instance says of its bill. The running start is in `claim` and `stages.started`. */
 export const billShape = {
   lastProduct: z
     .object({
@@ -80,5 +95,8 @@ export const billShape = {
   intervals: intervalsSchema
     .optional()
     .describe('The last starts that have ended, each with its bill. Earlier ones are in usage records.'),
+  silences: silencesSchema
+    .optional()
+    .describe('When the node of the current start did not answer. These times are not billed, and extend its limits.'),
   records: z.int().min(0).optional().describe('Usage records that were written for starts that have ended.'),
 };

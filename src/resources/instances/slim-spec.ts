@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { withItemsFilled } from '../instance-template.ts';
 import type { GpuInstanceSpec } from './gpu-instance.ts';
 
 /** Characters: a text of this length costs no more than the digest that would stand for it. */
@@ -19,18 +20,18 @@ function digested(text: string): string {
  * the names and whether it changed. Free text that concerns no start is left out. A spec without long texts stays whole.
  */
 export function slimSpec(spec: GpuInstanceSpec): GpuInstanceSpec {
-  const { stats: _stats, requestedRuntype, onStart, env, command, args, ...rest } = spec;
+  const { stats: _stats, requestedRuntype, onStart, env, command, args, ...rest } = withItemsFilled(spec);
   const slim = {
     ...rest,
     ...(requestedRuntype !== undefined && { requestedRuntype: digested(requestedRuntype) }),
     ...(onStart !== undefined && { onStart: digested(onStart) }),
-    ...(env !== undefined && { env: env.map((one) => ({ ...one, value: digested(one.value) })) }),
+    ...(env !== undefined && { env: env.map(({ name, value = '' }) => ({ name, value: digested(value) })) }),
     ...(command !== undefined && { command: command.map(digested) }),
     ...(args !== undefined && { args: args.map(digested) }),
   };
   const texts = (of: GpuInstanceSpec): (string | undefined)[] => [
     of.onStart,
-    ...(of.env ?? []).map(({ value }) => value),
+    ...(of.env ?? []).map(({ value = '' }) => value),
     ...(of.command ?? []),
     ...(of.args ?? []),
   ];

@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import type { Pod } from '../../kube/types.ts';
 import { type Claim, claimSchema } from '../instances/claim.ts';
-import { type GpuInstance, type GpuInstanceStatus, gpuInstanceStatusSchema } from '../instances/gpu-instance.ts';
+import {
+  diskSchema,
+  type GpuInstance,
+  type GpuInstanceStatus,
+  gpuInstanceStatusSchema,
+} from '../instances/gpu-instance.ts';
 import { runtypeSchema } from '../instance-template.ts';
-import { controllerUidOf, podNameOf } from './owner.ts';
-
-/** On the pod of a first start: what the controller granted, until it writes the status. Only the controller sets it. */
-export const CLAIM_ANNOTATION = 'berth.dev/claim';
+import { CLAIM_ANNOTATION, controllerUidOf, podNameOf } from './owner.ts';
 
 /** Characters. Images may have 512, a line for known_hosts some hundred. */
 const MAX_LENGTH = 4_096;
@@ -15,11 +17,14 @@ const STORED = new WeakMap<GpuInstance, GpuInstance>();
 const PAST = new Set(['Ready', 'Claimed']);
 
 const claimOnPodSchema = z.object({
+  /** Absent on pods of earlier releases. */
+  instance: z.string().optional(),
   claim: claimSchema,
   image: z.string(),
   runtype: runtypeSchema,
   diskGb: z.int(),
   diskPersistent: z.boolean(),
+  disk: diskSchema.optional(),
   ssh: gpuInstanceStatusSchema.shape.ssh,
 });
 
@@ -38,10 +43,10 @@ export function isBeforeFirstStart({ status }: Pick<GpuInstance, 'status'>): boo
   return status?.claim === undefined && (status?.incarnation ?? 0) === 0 && status?.ending === undefined;
 }
 
-/** The annotation for a status that has a claim. */
-export function claimText(status: GpuInstanceStatus): string {
-  const { claim, image, runtype, diskGb, diskPersistent, ssh } = status;
-  return JSON.stringify({ claim, image, runtype, diskGb, diskPersistent, ssh });
+/** The annotation of a pod of an instance. `status`: the claim that it bears; undefined for none. */
+export function claimText(instance: string | undefined, status: GpuInstanceStatus = {}): string {
+  const { claim, image, runtype, diskGb, diskPersistent, disk, ssh } = status;
+  return JSON.stringify({ instance, claim, image, runtype, diskGb, diskPersistent, disk, ssh });
 }
 
 function parse(text: string | undefined): z.infer<typeof claimOnPodSchema> | undefined {
@@ -66,16 +71,17 @@ function agrees({ spec }: Pod, { node, resourceName, gpuCount }: Claim): boolean
 
 /**
  * The instance with the claim that its pod bears, as long as its status knows of none; else the instance as it is. The
- * pod must be the one of the first start, be controlled by this instance, and take just what the claim says.
+ * pod must be the one of the first start, be made for this instance, and take just what the claim says.
  */
 export function withClaimOf(instance: GpuInstance, pod: Pod | undefined): GpuInstance {
   if (pod === undefined || !isBeforeFirstStart(instance)) return instance;
   const { metadata, status } = instance;
   const { name, namespace, annotations } = pod.metadata;
   if (name !== firstPodOf(instance) || namespace !== metadata.namespace) return instance;
-  if (controllerUidOf(pod) === undefined || controllerUidOf(pod) !== metadata.uid) return instance;
-  const found = parse(annotations?.[CLAIM_ANNOTATION]);
-  if (found === undefined || !agrees(pod, found.claim)) return instance;
+  const borne = parse(annotations?.[CLAIM_ANNOTATION]);
+  if (borne === undefined || !agrees(pod, borne.claim)) return instance;
+  const { instance: madeFor = controllerUidOf(pod), ...found } = borne;
+  if (madeFor === undefined || madeFor !== metadata.uid) return instance;
   const { conditions, stages, ...rest } = status ?? {};
   const accepted = stages?.accepted ?? new Date(metadata.creationTimestamp ?? 0).toISOString();
   const kept = conditions?.filter(({ type }) => !PAST.has(type));
@@ -83,6 +89,7 @@ export function withClaimOf(instance: GpuInstance, pod: Pod | undefined): GpuIns
     ...rest,
     ...found,
     ...(kept && { conditions: kept }),
+    uid: madeFor,
     incarnation: 1,
     podName: name,
     stages: { accepted, claimed: found.claim.grantedAt },

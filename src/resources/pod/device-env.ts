@@ -7,13 +7,26 @@
  * others. CUDA_VERSION: to that toolkit a container that has it and no NVIDIA_REQUIRE_CUDA asks for all GPUs.
  * DOCKER_RESOURCE_*: its option swarm-resource. CUDA_MPS_*: NVIDIA/k8s-device-plugin cmd/mps-control-daemon.
  * The others: ROCm/container-toolkit, HabanaAI/habana-container-runtime (also _MODULES), Ascend/ascend-docker-runtime,
- * aws-neuron's OCI hook, and the toolkit of Moore Threads.
+ * aws-neuron's OCI hook, and the toolkit of Moore Threads. A pool may name the resource of any maker, so every other name of
+ * this form is refused too. What the loader of the container reads, such as LD_PRELOAD, is the tenant's own.
  */
 export const DEVICE_ENV =
-  /^(NVIDIA_.*|CUDA_MPS_.*|CUDA_VERSION|DOCKER_RESOURCE_.*|(AMD|ASCEND|AWS_NEURON|HABANA|MTHREADS)_VISIBLE_.*)$/;
+  /^(NVIDIA_.*|CUDA_MPS_.*|CUDA_VERSION|DOCKER_RESOURCE_.*|MTHREADS_.*|ASCEND_(ALLOW_LINK|MOUNTS|RUNTIME_OPTIONS|VNPU_SPECS)|(AMD|ASCEND|AWS_NEURON|HABANA)_VISIBLE_.*|[A-Z0-9_]+_VISIBLE_(CARDS|DEVICES|MODULES))$/;
 
-/** Names that look like these and that only programs read: a key of NVIDIA's web API, and a switch of cuBLAS. */
-export const HARMLESS_ENV: readonly string[] = ['NVIDIA_API_KEY', 'NVIDIA_TF32_OVERRIDE'];
+/**
+ * Names that look like these and that only programs read: a key of NVIDIA's web API, a switch of cuBLAS, and those by which
+ * CUDA, HIP, ROCm, OpenCL, CANN and MUSA choose among the devices that the container has.
+ */
+export const HARMLESS_ENV: readonly string[] = [
+  'NVIDIA_API_KEY',
+  'NVIDIA_TF32_OVERRIDE',
+  'CUDA_VISIBLE_DEVICES',
+  'HIP_VISIBLE_DEVICES',
+  'ROCR_VISIBLE_DEVICES',
+  'GPU_VISIBLE_DEVICES',
+  'ASCEND_RT_VISIBLE_DEVICES',
+  'MUSA_VISIBLE_DEVICES',
+];
 
 /** Why a variable is refused, and what to do. */
 export const DEVICE_ENV_REFUSAL =

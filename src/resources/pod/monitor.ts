@@ -4,7 +4,7 @@ import type { Pod } from '../../kube/types.ts';
 export const MONITOR_PORT = 44_189;
 
 /** On a pod that was made with the exporter. */
-const MONITOR_LABEL = 'berth.dev/monitor';
+export const MONITOR_LABEL = 'berth.dev/monitor';
 export const MONITOR_LABELS = { [MONITOR_LABEL]: 'true' } as const;
 
 /** Whether the exporter was started in this pod. */

@@ -2,8 +2,18 @@ import type { KubeObject, OwnerReference } from '../../kube/types.ts';
 import type { GpuInstance } from '../instances/gpu-instance.ts';
 import { API_VERSION } from '../schema.ts';
 
-/** Label of an instance's pods: the uid of the instance. */
+/** Label of an instance's pods and disk: the name of the instance. */
+export const INSTANCE_LABEL = 'berth.dev/instance';
+
+/** Label of an instance's pods and disk: the uid of the instance. */
 export const INSTANCE_UID_LABEL = 'berth.dev/instance-uid';
+
+/**
+ * Annotation of an instance's pods and disk that only the controller changes: whose they are, whatever becomes of their
+ * labels and owners. On a disk it is the name of the instance. On a pod it begins with the uid of the instance; that of a
+ * first start has with it what the controller granted, until the status says so.
+ */
+export const CLAIM_ANNOTATION = 'berth.dev/claim';
 
 export function ownerOf({ metadata }: Pick<GpuInstance, 'metadata'>): OwnerReference {
   return {
@@ -27,8 +37,16 @@ export function controllerUidOf(object: KubeObject): string | undefined {
   return owner?.kind === 'GPUInstance' && owner.apiVersion === API_VERSION ? owner.uid : undefined;
 }
 
-/** The uid of an object's instance, if any: by owner, else by label. Never by name: a successor has the same one. */
+/** The uid of the instance that a pod was made for, as its annotation begins. */
+const MADE_FOR = /^\{"instance":"([\w-]{1,64})"/;
+
+/**
+ * The uid of an object's instance, if any: by what only the controller writes, else by owner, else by label. Never by
+ * name: a successor has the same one.
+ */
 export function instanceUidsOf(object: KubeObject): string[] {
+  const [, madeFor] = MADE_FOR.exec(object.metadata.annotations?.[CLAIM_ANNOTATION] ?? '') ?? [];
+  if (madeFor !== undefined) return [madeFor];
   const byOwner = controllerUidOf(object);
   if (byOwner !== undefined) return [byOwner];
   const byLabel = object.metadata.labels?.[INSTANCE_UID_LABEL];

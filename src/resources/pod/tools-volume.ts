@@ -13,6 +13,8 @@ export const MAIN_CONTAINER = 'main';
 export const DIRECT_PORT = 44_190;
 
 const VOLUME = 'berth-tools';
+/** The init container that brings the tools. */
+export const TOOLS_CONTAINER = VOLUME;
 /** The folder of the tools image that is copied. */
 export const TOOLS_SOURCE = '/tools';
 const SIZE_LIMIT = '64Mi';
@@ -33,7 +35,7 @@ export function toolsVolume(toolsImage: string): ToolsVolume {
   return {
     volume: { name: VOLUME, emptyDir: { sizeLimit: SIZE_LIMIT } },
     initContainer: {
-      name: VOLUME,
+      name: TOOLS_CONTAINER,
       image: toolsImage,
       imagePullPolicy: 'IfNotPresent',
       command: [`${TOOLS_SOURCE}/bin/busybox`, 'cp', '-R', '-d', `${TOOLS_SOURCE}/.`, `${TOOLS_PATH}/`],

@@ -55,6 +55,7 @@ const lineSchema = z
     unit: z.string().max(16).describe('Currency, or GPU-hours.'),
     max: z.string().max(32).describe('What may be spent in the month.'),
     spent: z.string().max(32).describe('What was spent, starts that still run included.'),
+    reserved: z.string().max(32).optional().describe('What is set aside for first hours of starts. Absent: nothing.'),
   })
   .describe('One part of the budget.');
 
@@ -68,6 +69,11 @@ export const budgetStatusSchema = z
     ),
     percent: z.int().min(0).describe('Per cent of the part that is used most, rounded down.'),
     lines: z.array(lineSchema).max(MOST_LINES).describe('Each part, with what was spent.'),
+    tokensVersion: z
+      .string()
+      .max(64)
+      .optional()
+      .describe('resourceVersion of the newest TokenRecord that is counted here. Absent: none is.'),
   })
   .describe('What was spent of the budget in this month.');
 

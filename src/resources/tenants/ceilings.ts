@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { listMap, patterned } from '../schema.ts';
+import { hasPlainPath } from '../image.ts';
+import { patterned } from '../schema.ts';
 import { budgetSchema } from './budget.ts';
 
 /** Length of the lists of GPU ceilings and of images. */
@@ -16,13 +17,13 @@ const imagePattern = patterned(
 
 const gpuCeiling = z
   .object({
-    pool: z.string().min(1).max(253).default('*').describe('Name of the GPUPool, or * for all together.'),
+    pool: z.string().min(1).max(253).default('*').describe('Name of the GPUPool. Absent or *: all together.'),
     product: z
       .string()
       .min(1)
       .max(128)
       .default('*')
-      .describe('GPU product as the offers name it, for example NVIDIA-L40S, or * for all together.'),
+      .describe('GPU product as the offers name it, for example NVIDIA-L40S. Absent or *: all together.'),
     max: z.int().min(0).max(100_000).describe('GPUs and MIG slices that the tenant may hold at once.'),
   })
   .describe('A ceiling over the GPUs of one product in one pool.');
@@ -66,11 +67,12 @@ function filled<T extends z.ZodObject>(schema: T, description: string) {
 
 /** What one tenant may have and use. TenantPolicy asks for it and TenantLimit holds it. */
 export const ceilingsSchema = z.object({
-  gpus: listMap(
-    z.array(gpuCeiling).max(MOST_ENTRIES).default([]).describe('GPUs at once. Every entry holds. Empty: no ceiling.'),
-    'pool',
-    'product',
-  ),
+  gpus: z
+    .array(gpuCeiling)
+    .max(MOST_ENTRIES)
+    .default([])
+    .meta({ 'x-kubernetes-list-type': 'atomic' })
+    .describe('GPUs at once. Every entry holds. Empty: no ceiling.'),
   budget: filled(budgetSchema, 'What the tenant may spend in a calendar month of UTC. Every part holds.'),
   objects: filled(objectsSchema, 'Objects in the namespace. ResourceQuota berth enforces it.'),
   images: z
@@ -114,14 +116,15 @@ export const CLOSED_CEILINGS: Ceilings = {
  */
 export function fullImageName(image: string): string {
   const [first = ''] = image.split('/', 1);
-  const isHost = first !== image && (/[.:]/.test(first) || first === 'localhost');
+  const isHost = first !== image && (/[.:A-Z]/.test(first) || first === 'localhost');
   const path = isHost ? image.slice(first.length + 1) : image;
   const host = isHost && first !== 'index.docker.io' ? first : 'docker.io';
   return `${host}/${host === 'docker.io' && !path.includes('/') ? 'library/' : ''}${path}`;
 }
 
-/** Whether one of the patterns allows the image. */
+/** Whether one of the patterns allows the image. None allows one that a registry could read as another path. */
 export function allowsImage(patterns: readonly string[], image: string): boolean {
+  if (!hasPlainPath(image)) return false;
   const full = fullImageName(image);
   return patterns.some((pattern) => covers(pattern, full));
 }

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { KubeObject } from '../../kube/types.ts';
-import { budgetStatusSchema } from './budget.ts';
+import { budgetSchema, budgetStatusSchema } from './budget.ts';
 import { type Ceilings, ceilingsSchema, MOST_ENTRIES } from './ceilings.ts';
-import { AGE_COLUMN, berthType, type CustomResource } from '../schema.ts';
+import { MAX_IMAGE_LENGTH } from '../image.ts';
+import { AGE_COLUMN, berthType, type CustomResource, timeSchema } from '../schema.ts';
 
 /** The one name of a TenantLimit, and of the ResourceQuota beside it. */
 export const TENANT_LIMIT_NAME = 'berth';
@@ -15,9 +16,64 @@ export const tenantLimitSpecSchema = ceilingsSchema.extend({
     .describe('TenantPolicies that these ceilings come from. Empty: the defaults.'),
 });
 
+/** Keys whose budgets are remembered in one namespace. */
+export const MOST_KEY_BUDGETS = 1_000;
+
+const keyBudgetSchema = z
+  .object({
+    name: z.string().max(253).describe('metadata.name of the APIKey.'),
+    budget: budgetSchema.describe('Its budget.'),
+    used: budgetStatusSchema.optional(),
+  })
+  .describe('The budget of one APIKey. `used` is there once the APIKey was deleted.');
+
+/** Places, and requests taken back, that are remembered of one tenant. */
+export const MOST_HELD = 32;
+
+const heldSchema = z
+  .object({
+    places: z
+      .array(
+        z
+          .object({
+            start: z.string().max(64).describe('uid of the instance and number of the start.'),
+            from: timeSchema.describe('When the place was granted.'),
+            to: timeSchema.describe('When it was given back.'),
+            gpus: z.int().min(0).describe('GPUs that nobody paid for.'),
+            image: z.string().max(MAX_IMAGE_LENGTH).describe('Its image.'),
+            isFaultOfCluster: z.boolean().describe('Whether the cluster may be to blame.'),
+          })
+          .describe('One of these places.'),
+      )
+      .max(MOST_HELD)
+      .meta({ 'x-kubernetes-list-type': 'atomic' })
+      .describe('Places that starts held whose containers never ran, of the last six hours.'),
+    withdrawn: z
+      .array(timeSchema.describe('When a request went, or its start ended before it ran.'))
+      .max(MOST_HELD)
+      .meta({ 'x-kubernetes-list-type': 'atomic' })
+      .describe('Requests for which others had ended, and that were taken back or never ran, of the last six hours.'),
+  })
+  .describe('What the tenant held and ended for nothing, once that is much: a controller that starts goes on with it.');
+
 export const tenantLimitStatusSchema = z.object({
+  held: heldSchema.optional(),
   budget: budgetStatusSchema.optional(),
+  keyBudgets: z
+    .array(keyBudgetSchema)
+    .max(MOST_KEY_BUDGETS)
+    .optional()
+    .meta({ 'x-kubernetes-list-type': 'atomic' })
+    .describe(
+      'Budgets of APIKeys, also of deleted ones of which an instance is left: what a key created stays under its budget.',
+    ),
 });
+
+/** What a tenant held and ended for nothing. */
+export type Held = z.infer<typeof heldSchema>;
+
+/** The budget of an APIKey, which outlives it. */
+export type KeyBudget = z.infer<typeof keyBudgetSchema>;
 
 export type TenantLimitSpec = z.infer<typeof tenantLimitSpecSchema>;
 

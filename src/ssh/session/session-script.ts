@@ -11,6 +11,8 @@ export interface Terminal {
   term: string;
   columns: number;
   rows: number;
+  /** Arguments of stty. */
+  modes: readonly string[];
 }
 
 export type Action =
@@ -66,9 +68,9 @@ export function encodeLine(text: string): string {
 }
 
 /**
- * Gives the session a sane HOME, USER, SHELL and PATH and keeps the rest of the container's environment. It reads no
- * /etc/profile, which would reset PATH and lose the folders of CUDA and conda. It uses shell built-ins only, because the
- * image may have no programs. The shell of /etc/passwd wins, unless it is nologin or the like, as often in images.
+ * Gives the session a sane HOME, USER, SHELL and PATH and keeps the rest of the container's environment. It uses shell
+ * built-ins only, because the image may have no programs. The shell of /etc/passwd wins, unless it is nologin or the like,
+ * as often in images. bash counts shells in SHLVL, and reads ~/.bashrc for a command only in the first one.
  */
 const ENVIRONMENT = `
 _u=0; while read -r _k _v _r; do case $_k in Uid:) _u=$_v; break;; esac; done </proc/self/status
@@ -90,8 +92,31 @@ for _e in "$_s" "$SHELL" /bin/bash /usr/bin/bash /bin/sh ${TOOLS_BIN}/sh; do
   if [ -x "$_e" ]; then break; fi
 done
 export SHELL="$_e"
+unset SHLVL
 cd "$HOME" 2>/dev/null || cd /
 `;
+
+/** Shells that read the files of a login before a command, with -l and -c. */
+const LOGIN_SHELLS = 'bash|zsh|fish|ksh|mksh|dash|ash|sh';
+
+/**
+ * The user's shell after the files of a login: /etc/profile, ~/.profile and what else it reads then. On Debian the first one
+ * resets PATH, which in an image has the folders of CUDA and conda: those that it lost come back, in front. So a login is
+ * a shell that reads these files, and the shell of the user in its place.
+ */
+function loginShell(tools: boolean): string {
+  const afterwards = [
+    'set -f; IFS=:; _p=; for _d in $BERTH_PATH; do case ":$PATH:" in *":$_d:"*) ;; *) _p="$_p$_d:";; esac; done; unset IFS',
+    `case ":$PATH:" in *":${TOOLS_BIN}:"*) ;; *) PATH="$PATH:${TOOLS_BIN}:${TOOLS_APPLETS}";; esac`,
+    'export PATH="$_p$PATH"; unset BERTH_PATH SHLVL _p _d; exec "$SHELL"',
+  ].join('; ');
+  const sh = tools ? `${BUSYBOX} sh` : '/bin/sh';
+  return `if case "\${SHELL##*/}" in ${LOGIN_SHELLS}) ;; *) false;; esac; then
+  export BERTH_PATH="\${PATH%:${TOOLS_BIN}:${TOOLS_APPLETS}}"
+  set -- "$SHELL" -l -c ${quote(`exec ${sh} -c '${afterwards}'`)}
+else set -- "$SHELL"; fi
+`;
+}
 
 const SCP_SERVER = /^scp (-\w+ )*-[tf] /;
 const SFTP_SERVERS = [
@@ -105,7 +130,7 @@ const FIND_SFTP_SERVER = `for _e in ${SFTP_SERVERS.join(' ')}; do if [ -x "$_e" 
 
 /** One command. It may have several lines, when what the user asked for has. */
 function programOf(action: Action): string {
-  if (action.kind === 'shell') return '"$SHELL"';
+  if (action.kind === 'shell') return '"$@"';
   if (action.kind === 'program') return action.argv.map(quote).join(' ');
   return action.kind === 'sftp' ? '"$_e"' : `"$SHELL" -c ${quote(action.command)}`;
 }
@@ -131,15 +156,18 @@ export function sessionScript(launch: Launch, tools: boolean): string {
   const env = [...launch.env, [SESSION_VARIABLE, launch.session] as const];
   if (terminal !== undefined) env.push(['TERM', terminal.term]);
   const lines = env.map(([name, value]) => `export ${name}=${quote(value)}`);
-  if (terminal !== undefined && terminal.columns > 0 && terminal.rows > 0) {
+  if (terminal !== undefined) {
+    const [stty, tty] = tools ? [`${BUSYBOX} stty`, `${BUSYBOX} tty`] : ['stty', 'tty'];
+    const { columns, rows, modes } = terminal;
     // The size also goes over the resize channel, but may arrive there after the program has asked for it.
-    const stty = tools ? `${BUSYBOX} stty` : 'stty';
-    lines.push(`${stty} rows ${terminal.rows} cols ${terminal.columns}`);
+    if (columns > 0 && rows > 0) lines.push(`${stty} rows ${rows} cols ${columns}`);
+    if (modes.length > 0) lines.push(`${stty} ${modes.map(quote).join(' ')} 2>/dev/null`);
+    if (launch.env.has('SSH_CONNECTION')) lines.push(`_t=$(${tty} 2>/dev/null) && export SSH_TTY="$_t"`);
   }
   // OpenSSH's scp refuses a user without an entry in /etc/passwd, so its server half always comes from the tools.
   const ownScp = action.kind === 'command' && SCP_SERVER.test(action.command);
   const path = ownScp ? `PATH="${TOOLS_BIN}:$PATH"\n` : '';
-  const search = action.kind === 'sftp' ? FIND_SFTP_SERVER : '';
+  const search = action.kind === 'sftp' ? FIND_SFTP_SERVER : action.kind === 'shell' ? loginShell(tools) : '';
   const program = programOf(action);
   // A program replaces the script where it can: it must lead the foreground of its terminal.
   const run =

@@ -1,6 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import type { ExecExit } from '../../kube/streams/exec.ts';
 import type { SessionKind } from '../audit.ts';
+import { plainAddress } from '../../lib/client-network.ts';
 import { instanceOf, type LiveConnection } from '../connection.ts';
 import { permits } from '../login/certificate.ts';
 import type { ChannelOutput } from '../ssh2/channel-output.ts';
@@ -11,12 +12,18 @@ import { type PodProcess, startProgram } from './pod-process.ts';
 import { serveChannel } from './serve-channel.ts';
 import { SESSION_VARIABLE, type Action, type Terminal } from './session-script.ts';
 import { signalName } from './signal-script.ts';
+import { sttyArguments } from './terminal-modes.ts';
 
 const MAX_ENV = 64;
 const MAX_ENV_LENGTH = 4096;
 /** Of a variable or a terminal. */
 const MAX_NAME_LENGTH = 256;
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const VARIABLES = `a variable of your client was not set: a session takes ${MAX_ENV} of at most ${MAX_ENV_LENGTH} characters, with names of letters, digits and _.`;
+const AGENT =
+  'agent forwarding (-A) is not offered: whoever is root in the instance could sign with your keys. Use a key that opens one repository, or push to the instance from your machine.';
+const X11 = 'X11 forwarding (-X) is not offered. Forward a port of a display server in the instance: ssh -L.';
+const NO_TERMINAL = 'there is no terminal: your certificate does not permit one.';
 const NO_INPUT = Buffer.alloc(0);
 
 function flushed(output: ChannelOutput, text?: string): Promise<void> {
@@ -49,6 +56,7 @@ export class ProgramSession {
   }
 
   listen(session: Session): void {
+    const { notices } = this.#connection;
     const end = (): void => this.#ended.abort();
     this.#connection.gone.addEventListener('abort', end, { signal: this.#ended.signal });
     // The channel's own `close` would come late: ssh2 holds it back until the input was read, which a program may never do.
@@ -61,6 +69,14 @@ export class ProgramSession {
       if (this.#terminal !== undefined) Object.assign(this.#terminal, { columns, rows });
       this.#process?.resize(columns, rows);
       accept?.();
+    });
+    session.on('auth-agent', (_accept, reject) => {
+      notices.add(AGENT);
+      reject?.();
+    });
+    session.on('x11', (_accept, reject) => {
+      notices.add(X11);
+      reject?.();
     });
     session.on('signal', (accept, reject, { name }) => (this.#signal(name) ? accept : reject)?.());
     session.on('shell', (accept) => this.#begin('shell', { kind: 'shell' }, accept));
@@ -78,13 +94,17 @@ export class ProgramSession {
     const fits = this.#env.size < MAX_ENV && value.length <= MAX_ENV_LENGTH && !value.includes('\0');
     const isAllowed = name.length <= MAX_NAME_LENGTH && ENV_NAME.test(name) && name !== SESSION_VARIABLE;
     if (fits && isAllowed) this.#env.set(name, value);
+    else this.#connection.notices.add(VARIABLES);
     return fits && isAllowed;
   }
 
   #setTerminal(info: { term?: string; cols: number; rows: number }): boolean {
     const { term = '', cols: columns, rows } = info;
-    if (term.length > MAX_NAME_LENGTH || !permits(this.#connection.key, 'permit-pty')) return false;
-    this.#terminal = { term: term === '' ? 'xterm' : term, columns, rows };
+    const { key, modes, notices } = this.#connection;
+    const isPermitted = permits(key, 'permit-pty');
+    if (!isPermitted) notices.add(NO_TERMINAL);
+    if (term.length > MAX_NAME_LENGTH || !isPermitted) return false;
+    this.#terminal = { term: term === '' ? 'xterm' : term, columns, rows, modes: sttyArguments(modes()) };
     return true;
   }
 
@@ -108,7 +128,6 @@ export class ProgramSession {
   }
 
   #serve(channel: ServerChannel, kind: SessionKind, action: Action): Promise<void> {
-    const { notices } = this.#connection;
     return serveChannel(this.#connection, channel, {
       kind,
       open: (output) => ({
@@ -120,8 +139,7 @@ export class ProgramSession {
         buffered: () => channel.readableLength + output.buffered + (this.#process?.buffered() ?? 0),
       }),
       serve: async (output, window) => {
-        for (const notice of notices) output.stderr.write(this.#line(notice));
-        notices.clear();
+        for (const notice of this.#connection.notices.take()) output.stderr.write(this.#line(notice));
         const status = await this.#runProgram(channel, output, window, action);
         await this.#report(channel, output, status);
         return { status: status.code, way: this.#isUnreachable ? 'unreachable' : this.#process?.way };
@@ -152,7 +170,7 @@ export class ProgramSession {
     if (instance.target === undefined) {
       return { code: NO_STATUS, message: `instance ${instance.name} is ${instance.condition}` };
     }
-    const launch = { action, terminal: this.#terminal, env: this.#env };
+    const launch = { action, terminal: this.#terminal, env: new Map([...this.#env, ...this.#addresses()]) };
     try {
       const ways = { endpoint: gateway.endpoint, direct: this.#connection.direct };
       return await startProgram(ways, instance.target, launch, this.#ended.signal);
@@ -162,6 +180,16 @@ export class ProgramSession {
       const reason = error instanceof Error ? error.message : 'unknown';
       return { code: NO_STATUS, message: `instance ${instance.name} cannot be reached: ${reason}` };
     }
+  }
+
+  /** What tells programs that they are remote, as sshd does (its manual, ENVIRONMENT). */
+  #addresses(): [string, string][] {
+    const { remoteAddress, remotePort, localAddress, localPort } = this.#connection.socket;
+    const [client, server] = [plainAddress(remoteAddress), plainAddress(localAddress)];
+    return [
+      ['SSH_CLIENT', `${client} ${remotePort} ${localPort}`],
+      ['SSH_CONNECTION', `${client} ${remotePort} ${server} ${localPort}`],
+    ];
   }
 
   /** Passes bytes both ways until the program has ended or the session is. */

@@ -7,7 +7,7 @@ const SIGNALS = new Set(
 
 /** The signal's name as `kill` takes it; undefined for any other text. */
 export function signalName(text: string): string | undefined {
-  const name = text.replace(/^SIG/, '').replace(/@.*$/, '');
+  const [name = ''] = text.replace(/^SIG/, '').split('@', 1);
   return SIGNALS.has(name) ? name : undefined;
 }
 

@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream';
 import type { Connection, Server, ServerChannel, Session } from 'ssh2';
 import ssh2Package from 'ssh2/package.json' with { type: 'json' };
 import { type GcmCipher, sendData } from './gcm-data.ts';
-import { wireString } from '../../lib/ssh-strings.ts';
+import { readStrings, wireString } from '../../lib/ssh-strings.ts';
 
 /** lib/server.js and lib/protocol/Protocol.js. */
 interface PrivateConnection {
@@ -12,7 +12,10 @@ interface PrivateConnection {
   _protocol: {
     /** Our KEXINIT, until the keys that it began are in use. */
     _kexinit: Buffer | undefined;
-    _kex: { remoteExtInfoEnabled: boolean } | undefined;
+    _kex: { remoteExtInfoEnabled: boolean; _remoteKexinit: Uint8Array } | undefined;
+    _offer: { lists: Record<'kex' | 'serverHostKey', { array: readonly string[] }> };
+    /** Set where the client guessed its first packet, and cleared when that was thrown away. */
+    _skipNextInboundPacket: boolean;
     /** Takes every packet that comes when keys are in use and none are being exchanged. */
     _onPayload: (payload: Uint8Array) => unknown;
     _onHandshakeComplete: (...negotiated: unknown[]) => void;
@@ -54,6 +57,9 @@ const FIELDS = {
   Protocol: [
     '_kexinit',
     '_kex',
+    '_offer.lists.kex.array',
+    '_offer.lists.serverHostKey.array',
+    '_skipNextInboundPacket',
     '_onPayload()',
     '_onHandshakeComplete()',
     '_cipher.encrypt()',
@@ -131,6 +137,7 @@ function inside(connection: Connection): PrivateConnection {
 export const KEXINIT = 20;
 const EXT_INFO = 7;
 const USERAUTH_BANNER = 53;
+const CHANNEL_REQUEST = 98;
 /** Reasons for which a channel is not opened (RFC 4250 section 4.3). */
 export const PROHIBITED = 1;
 export const CONNECT_FAILED = 2;
@@ -186,6 +193,67 @@ export function announceSignatures(connection: Connection, algorithms: readonly 
     const extension = [wireString('server-sig-algs'), wireString(algorithms.join(','))];
     send(connection, Buffer.concat([Buffer.of(EXT_INFO), one, ...extension]));
   };
+}
+
+/** Bytes of a KEXINIT before its first list: its number, and the cookie. */
+const KEXINIT_HEAD = 17;
+
+/** Whether the first packet that a client guessed is the one that follows (RFC 4253 section 7). */
+function isRightGuess({ _kex: exchange, _offer: { lists } }: PrivateConnection['_protocol']): boolean {
+  const theirs = readStrings(Buffer.from(exchange?._remoteKexinit ?? []).subarray(KEXINIT_HEAD), 2)?.strings;
+  const ours = [lists.kex.array[0], lists.serverHostKey.array[0]];
+  return theirs?.every((names, index) => names.toString('latin1').split(',', 1)[0] === ours[index]) === true;
+}
+
+/**
+ * Keeps the first packet of a key exchange that a client guessed right, as Dropbear's does. ssh2 throws every such packet
+ * away, and would wait for it for ever. Call it before keys are exchanged.
+ */
+export function keepRightGuesses(connection: Connection): void {
+  const { _protocol: protocol } = inside(connection);
+  let isGuess = false;
+  Object.defineProperty(protocol, '_skipNextInboundPacket', {
+    get: () => {
+      if (isGuess && isRightGuess(protocol)) isGuess = false;
+      return isGuess;
+    },
+    set: (value: boolean) => {
+      isGuess = value;
+    },
+  });
+}
+
+/** Where the modes of a `pty-req` are in its message, with their length before them; undefined for any other message. */
+function modesIn(message: Buffer): { at: number; modes: Buffer } | undefined {
+  if (message[0] !== CHANNEL_REQUEST) return undefined;
+  const type = readStrings(message.subarray(5), 1);
+  if (type?.strings[0]?.toString('latin1') !== 'pty-req') return undefined;
+  // After whether an answer is wanted, and after the size of the terminal in four numbers.
+  const term = readStrings(type.rest.subarray(1), 1);
+  const rest = term?.rest.subarray(16);
+  const [modes] = (rest && readStrings(rest, 1)?.strings) ?? [];
+  return rest === undefined || modes === undefined ? undefined : { at: message.length - rest.length, modes };
+}
+
+/**
+ * Reads the terminal modes of each `pty-req` (RFC 4254 section 8) in the place of ssh2, which begins with their second byte
+ * and takes what it cannot read for a broken message. Returns what tells those of the request that is being handled. Call
+ * it before keys are exchanged.
+ */
+export function takeOverModes(connection: Connection): () => Buffer {
+  const { _protocol: protocol } = inside(connection);
+  const pass = protocol._onPayload;
+  let latest = Buffer.alloc(0);
+  protocol._onPayload = (payload) => {
+    const message = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+    const found = modesIn(message);
+    if (found !== undefined) {
+      latest = Buffer.from(found.modes);
+      message.writeUInt32BE(0, found.at);
+    }
+    return pass(payload);
+  };
+  return () => latest;
 }
 
 /** Drops the packets of a client that `allows`, which gets the number of each message, does not take. Call it before keys are exchanged. */

@@ -13,7 +13,8 @@ function isSide(cells: unknown): cells is number {
 /** The terminal of a request's query, 80 by 24 where it names no size that a screen can have. */
 export function terminalOf(query: URLSearchParams): Terminal {
   const [columns, rows] = [Number(query.get('columns')), Number(query.get('rows'))];
-  return { term: TYPE, ...(isSide(columns) && isSide(rows) ? { columns, rows } : { columns: 80, rows: 24 }) };
+  const modes = ['iutf8'];
+  return { term: TYPE, modes, ...(isSide(columns) && isSide(rows) ? { columns, rows } : { columns: 80, rows: 24 }) };
 }
 
 /** The size in a frame; undefined when the client sent something else. */

@@ -17,8 +17,6 @@ import { type Opening, Terminal, type TerminalDeps } from './terminal.ts';
 
 export interface TerminalServerDeps extends Omit<TerminalDeps, 'dial' | 'blocked'> {
   ceilingsOf: CeilingsOf;
-  /** Calls back when a key changed that may have opened a terminal. Returns the unsubscribe function. */
-  onKeyChange: (listener: () => void) => () => void;
   listen: { host: string; port: number };
 }
 
@@ -28,7 +26,7 @@ const MOST_TERMINALS = 256;
 const FACTOR = 1;
 /** Bytes of one frame. A browser sends what was pasted in smaller ones. */
 const MAX_FRAME = 64 * 1024;
-/** Milliseconds after which at the latest a person who is no longer vouched for is noticed. */
+/** Milliseconds between two looks at all terminals: whose tokens end soon, and whose pods went. */
 const CHECK_MS = 2_000;
 const PING_MS = 20_000;
 const LAST_WORDS_MS = 2_000;
@@ -109,7 +107,7 @@ export class TerminalServer {
 
   /** Rejects when the address cannot be listened on. */
   async listen(): Promise<void> {
-    const { directory, listen, onKeyChange } = this.#deps;
+    const { directory, listen } = this.#deps;
     this.#http.maxConnections = MAX_CONNECTIONS;
     this.#http.on('connection', (socket) => this.#onSocket(socket));
     this.#http.on('upgrade', (request, socket, head) => void this.#onUpgrade(request, socket, head));
@@ -117,7 +115,6 @@ export class TerminalServer {
     const pings = setInterval(() => this.#ping(), PING_MS).unref();
     const ends = [
       directory.onChange((namespace) => this.#recheck(namespace)),
-      onKeyChange(() => this.#recheck()),
       () => clearInterval(checks),
       () => clearInterval(pings),
     ];
@@ -225,6 +222,7 @@ export class TerminalServer {
       instanceUid: instance.uid,
       target: targetOf(instance),
       screen: terminalOf(url.searchParams),
+      command: commandOf(url.searchParams),
       address: String(request.headers['x-forwarded-for'] ?? ''),
     };
   }
@@ -233,8 +231,15 @@ export class TerminalServer {
     const [, token] = BEARER.exec(headers.authorization ?? '') ?? [];
     const caller = token === undefined ? undefined : await this.#deps.callers.find(token);
     if (caller === undefined) throw new TerminalRefusal(401, 'invalid_api_key', 'Invalid API key.');
-    if (this.#deps.callers.isValid(caller)) return caller;
-    throw new TerminalRefusal(403, 'insufficient_scope', 'A terminal needs the scope compute:write. Use another key.');
+    if (!caller.scopes.includes('compute:write'))
+      throw new TerminalRefusal(
+        403,
+        'insufficient_scope',
+        'A terminal needs the scope compute:write. Use another key.',
+      );
+    const why = this.#deps.callers.refusal(caller);
+    if (why !== undefined) throw new TerminalRefusal(403, 'not_a_tenant', why);
+    return caller;
   }
 
   /** Takes a place for a terminal of the tenant. The returned function gives it back. */
@@ -249,6 +254,14 @@ export class TerminalServer {
         : `Namespace ${namespace} has as many terminals open as this replica of the SSH gateway leaves it. Close one, or use SSH.`;
     throw new TerminalRefusal(429, 'too_many_streams', why);
   }
+}
+
+/** The command of a request's query. Rejects one that no shell could be given. */
+function commandOf(query: URLSearchParams): string | undefined {
+  const command = query.get('command') ?? undefined;
+  if (command === '' || command?.includes('\0'))
+    throw new TerminalRefusal(400, 'bad_request', 'The command is empty, or has a NUL byte. Send another command.');
+  return command;
 }
 
 const UPGRADE = { upgrade: 'websocket', connection: 'upgrade' };

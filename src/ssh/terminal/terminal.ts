@@ -3,6 +3,7 @@ import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Logger } from 'pino';
 import type { WebSocket } from 'ws';
+import type { Access, AccessEnded } from '../../access/access-watch.ts';
 import type { Activity } from '../../access/activity.ts';
 import type { PodTarget } from '../../access/pod-target.ts';
 import type { Principal } from '../../access/principal.ts';
@@ -19,15 +20,17 @@ import { type ExitStatus, exitStatusOf, NO_STATUS } from '../session/exit-status
 import { type PodProcess, startProgram } from '../session/pod-process.ts';
 import type { Terminal as Screen } from '../session/session-script.ts';
 import { ClientSocket } from './client-socket.ts';
-import { RESIZE, SHOWN, STATUS, STDIN, STDOUT, TOKEN } from '../../wire/terminal-frames.ts';
+import { CLOSE, RESIZE, SHOWN, STATUS, STDERR, STDIN, STDOUT, TOKEN } from '../../wire/terminal-frames.ts';
 import { countOf, sizeOf, statusFrame } from './protocol.ts';
 
 /** Who may open terminals: an API key, or a person whom the dashboard vouches for. */
 export interface Callers {
   /** The caller that a token stands for; undefined when it is forged, over or revoked. */
   find(token: string): Promise<Principal | undefined>;
-  /** Whether the caller is still valid, and may use instances. */
-  isValid(caller: Principal): boolean;
+  /** Why the caller may not use instances now; undefined when it may. */
+  refusal(caller: Principal): string | undefined;
+  /** The caller's access to instances, which may have ended already. */
+  open(caller: Principal): Access;
 }
 
 export interface TerminalDeps {
@@ -50,6 +53,8 @@ export interface Opening {
   instanceUid: string;
   target: PodTarget;
   screen: Screen;
+  /** What to run without a terminal, in place of a shell on the screen. */
+  command: string | undefined;
   /** Of the client, for the audit log. */
   address: string;
 }
@@ -59,12 +64,12 @@ const HIGH_WATER = 64 * 1024;
 /** Bytes that a client may have taken and not shown yet: a browser reads faster than it paints. */
 const MOST_AHEAD = 512 * 1024;
 /** Milliseconds before its end at which a person's next token is asked for, and between two questions. */
-const ASK_BEFORE_MS = 20_000;
+const ASK_BEFORE_MS = 10_000;
 const ASK_AGAIN_MS = 5_000;
 /** What a person reads fits the first window. */
 const NO_WIDE_WINDOWS: Portion = { left: () => 0, change: () => undefined };
 
-/** One terminal that a client has open: a login shell in an instance, as an SSH session with `-t` has it. */
+/** One terminal that a client has open: a login shell in an instance, as an SSH session with `-t` has it, or a command. */
 export class Terminal {
   readonly #deps: TerminalDeps;
   readonly #opening: Opening;
@@ -73,6 +78,7 @@ export class Terminal {
   readonly #id = randomUUID();
   readonly #ended = new AbortController();
   #caller: Principal;
+  #access: Access;
   #screen: Screen;
   #process: PodProcess | undefined;
   /** Why it is cut. */
@@ -84,7 +90,7 @@ export class Terminal {
   #bytesOut = 0;
   /** What the client has shown of that; undefined for a client that does not say. */
   #shown: number | undefined;
-  #goOn: (() => void) | undefined;
+  readonly #goOn: (() => void)[] = [];
   /** Monotonic milliseconds. */
   #askedAt = -Infinity;
 
@@ -95,6 +101,7 @@ export class Terminal {
     const { namespace, keyId, name } = caller;
     this.#visitor = { namespace, instance, instanceUid, keyId, caller: name, address };
     this.#caller = caller;
+    this.#access = this.#watched(caller);
     this.#screen = { ...opening.screen };
     this.#client = new ClientSocket(socket, {
       frame: (channel, bytes) => this.#onFrame(channel, bytes),
@@ -124,6 +131,7 @@ export class Terminal {
     const reason = this.#reason ?? (this.#ended.signal.aborted ? 'closed' : 'the shell ended');
     // Ends the direct way too.
     this.#ended.abort();
+    this.#access.close();
     audit({ event: 'terminal-end', visitor, connection, reason, ...bytes, durationMs, status: status.code });
     await closed;
   }
@@ -134,20 +142,13 @@ export class Terminal {
     this.#ended.abort();
   }
 
-  /** Ends it when the caller or the instance no longer allows it. */
+  /** Ends it when the instance no longer allows it, and asks for the next token when it is time. */
   recheck(): void {
-    const { callers, directory } = this.#deps;
     const { instance: name, instanceUid, target } = this.#opening;
-    const instance = directory.find({ instance: name, namespace: this.namespace });
+    const instance = this.#deps.directory.find({ instance: name, namespace: this.namespace });
     if (instance?.uid !== instanceUid) this.cut(`Instance ${name} was deleted.`);
     else if (instance.target?.uid !== target.uid) this.cut(`Instance ${name} is ${instance.condition}`);
-    else if (!callers.isValid(this.#caller)) {
-      this.cut(
-        this.#caller.vouchedUntil === undefined
-          ? 'The API key that opened this terminal is over. Open it with another key.'
-          : 'The sign-in that opened this terminal is over, or its role was taken away. Sign in again.',
-      );
-    } else this.#askForToken();
+    else this.#askForToken();
   }
 
   ping(): void {
@@ -156,6 +157,8 @@ export class Terminal {
 
   #onFrame(channel: number, bytes: Buffer): void {
     if (channel === STDIN) this.#type(bytes);
+    // The end of input closes the pipe of a command, and would hang a terminal up.
+    else if (channel === CLOSE && bytes[0] === STDIN && this.#opening.command !== undefined) this.#process?.stdin.end();
     else if (channel === RESIZE) this.#resize(bytes);
     else if (channel === TOKEN) void this.#renew(bytes.toString('latin1'));
     else if (channel === SHOWN) this.#onShown(countOf(bytes));
@@ -163,7 +166,7 @@ export class Terminal {
 
   #type(bytes: Buffer): void {
     const stdin = this.#process?.stdin;
-    if (stdin === undefined || stdin.destroyed) return;
+    if (stdin === undefined || stdin.destroyed || stdin.writableEnded) return;
     this.#bytesIn += bytes.length;
     // A program that reads nothing holds the client back, and no bytes pile up here.
     if (stdin.write(Buffer.from(bytes))) return;
@@ -183,8 +186,7 @@ export class Terminal {
     if (count === undefined) return;
     this.#shown = count;
     if (this.#isAhead) return;
-    this.#goOn?.();
-    this.#goOn = undefined;
+    for (const goOn of this.#goOn.splice(0)) goOn();
   }
 
   /** Whether the client has more to paint than it should. */
@@ -202,6 +204,16 @@ export class Terminal {
     this.#client.send(TOKEN, [], () => undefined);
   }
 
+  /** The access of the caller, with whose end the terminal ends. */
+  #watched(caller: Principal): Access {
+    const access = this.#deps.callers.open(caller);
+    const { signal } = access;
+    const end = (): void => this.cut((signal.reason as AccessEnded).message);
+    if (signal.aborted) end();
+    else signal.addEventListener('abort', end);
+    return access;
+  }
+
   /** Takes a newer token of the same sign-in, for the same tenant. */
   async #renew(token: string): Promise<void> {
     this.#nextToken = token;
@@ -212,16 +224,26 @@ export class Terminal {
       this.#nextToken = undefined;
       const next = await this.#deps.callers.find(text).catch(() => undefined);
       const isSame = next?.keyId === this.#caller.keyId && next.namespace === this.#caller.namespace;
-      if (isSame && this.#deps.callers.isValid(next)) this.#caller = next;
+      if (isSame && !this.#ended.signal.aborted) this.#renewTo(next);
     }
     this.#isRenewing = false;
+  }
+
+  #renewTo(caller: Principal): void {
+    this.#access.close();
+    this.#caller = caller;
+    this.#access = this.#watched(caller);
   }
 
   async #run(): Promise<ExitStatus> {
     const { endpoint, log } = this.#deps;
     const { signal } = this.#ended;
     try {
-      const launch = { action: { kind: 'shell' }, terminal: this.#screen } as const;
+      const { command } = this.#opening;
+      const launch =
+        command === undefined
+          ? ({ action: { kind: 'shell' }, terminal: this.#screen } as const)
+          : ({ action: { kind: 'command', command } } as const);
       const direct = new DirectWay({ ...this.#deps, portion: NO_WIDE_WINDOWS }, signal);
       this.#process = await startProgram({ endpoint, direct }, this.#opening.target, launch, signal);
     } catch (error) {
@@ -234,23 +256,32 @@ export class Terminal {
     return await this.#pass(this.#process);
   }
 
-  /** Passes bytes both ways until the shell has ended, the client is gone, or the terminal is cut. */
-  async #pass(process: PodProcess): Promise<ExitStatus> {
-    const { signal } = this.#ended;
+  /** What the client gets on a channel. */
+  #output(to: number): Writable {
     const output = new Writable({
       highWaterMark: HIGH_WATER,
-      ...channelWrites(STDOUT, (channel, parts, done) => {
+      ...channelWrites(to, (channel, parts, done) => {
         for (const { length } of parts) this.#bytesOut += length;
         this.#client.send(channel, parts, (error) => {
-          if (error === undefined && this.#isAhead) this.#goOn = done;
+          if (error === undefined && this.#isAhead) this.#goOn.push(done);
           else done(error);
         });
       }),
     });
     output.on('error', () => undefined);
+    return output;
+  }
+
+  /** Passes bytes both ways until the shell has ended, the client is gone, or the terminal is cut. */
+  async #pass(process: PodProcess): Promise<ExitStatus> {
+    const { signal } = this.#ended;
+    const outputs = [pipeline(process.stdout, this.#output(STDOUT), { signal })];
     // A terminal has one output.
-    process.stderr.resume();
-    await pipeline(process.stdout, output, { signal }).catch(() => undefined);
+    if (this.#opening.command === undefined) process.stderr.resume();
+    else outputs.push(pipeline(process.stderr, this.#output(STDERR), { signal }));
+    // Open input would hold the status of a command back.
+    void process.programEnded.then(() => process.stdin.end());
+    await Promise.allSettled(outputs);
     const exit = signal.aborted ? undefined : await process.exit;
     // The client is gone, the terminal is cut, or the stream to the pod is lost: the shell may still run.
     if (exit === undefined || exit.kind === 'lost') void process.hangUp();

@@ -8,7 +8,7 @@ import type { GpuPool } from '../../../src/resources/gpu-pool.ts';
 import type { RegistryCredential } from '../../../src/resources/registry-credential.ts';
 import type { TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
 import type { ApiDeps } from '../../../src/http/server/context.ts';
-import { Authenticator } from '../../../src/http/interface/auth/authenticator.ts';
+import { Authenticator } from '../../../src/access/authenticator.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { Inventory } from '../../../src/inventory/inventory.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
@@ -18,6 +18,8 @@ import type { IndexFunctions, ReadStore } from '../../../src/kube/watch/store.ts
 import type { KubeObject } from '../../../src/kube/types.ts';
 import { type ApiKey, hashToken } from '../../../src/resources/api-key.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
+import { AccessWatch } from '../../../src/access/access-watch.ts';
+import { ALL_TENANTS } from '../../support/access.ts';
 import { gpuNode } from '../../support/http/fleet.ts';
 
 export const TENANT = 'tenant-0';
@@ -133,6 +135,7 @@ export function benchDeps(): ApiDeps {
     registries: filled<RegistryCredential>([], INDEXES.registries),
     pools: filled<GpuPool>([]),
   };
+  const authenticator = new Authenticator({ apiKeys: stores.apiKeys, tenants: ALL_TENANTS, clock });
   const ceilingsOf = ceilingsReader(stores.tenantLimits);
   // No ceiling of calls ends a measurement, however fast the machine is.
   const ceilings: typeof ceilingsOf = (tenant) => {
@@ -144,8 +147,10 @@ export function benchDeps(): ApiDeps {
     client: NO_CLUSTER,
     stores,
     offers: inventory,
-    models: { router: Router(), calls: new Map() },
-    authenticator: new Authenticator({ apiKeys: stores.apiKeys, clock }),
+    models: { router: Router(), calls: new Map(), endCalls: () => undefined },
+    authenticator,
+    access: new AccessWatch({ authenticator, apiKeys: stores.apiKeys, tenants: ALL_TENANTS, clock }),
+    tenants: ALL_TENANTS,
     dashboard: Router(),
     ports: NO_PORTS,
     readMonitor: () => Promise.reject(new Error('There is no exporter.')),

@@ -63,6 +63,19 @@ function post(path: string, token: string, body: unknown): string {
   return `${head(path, token, Buffer.byteLength(text))}${text}`;
 }
 
+/** Fetches whole answers one after the other, `width` at a time. */
+function fetchForEver(width: number, one: (index: number) => Promise<Response>): void {
+  for (let index = 0; index < width; index += 1) {
+    const again = (): void => {
+      void one(index)
+        .then((answer) => answer.arrayBuffer())
+        .catch(() => undefined)
+        .then(again);
+    };
+    again();
+  }
+}
+
 const CHAT = '/api/v1/chat/completions';
 const chat = (model: string, text = 'Hello') => ({ model, messages: [{ role: 'user', content: text }] });
 const tokenOf = ({ side }: Target, index = 0): string => side.tokens[index % side.tokens.length] ?? '';
@@ -101,6 +114,21 @@ export const ATTACKS = {
       const init = { method: 'POST', headers, body: JSON.stringify(body) };
       await (await fetch(`http://127.0.0.1:${target.http}/api/v1/responses`, init)).text();
     });
+  },
+  longResponses: async (target) => {
+    const headers = { authorization: `Bearer ${tokenOf(target)}`, 'content-type': 'application/json' };
+    const input = Array.from({ length: 60_000 }, (_, index) => ({ role: 'user', content: `${index}` }));
+    const init = { method: 'POST', headers, body: JSON.stringify({ model: 'fine', input, store: true }) };
+    const answer = await fetch(`http://127.0.0.1:${target.http}/api/v1/responses`, init);
+    const { id } = (await answer.json()) as { id: string };
+    fetchForEver(6, () =>
+      fetch(`http://127.0.0.1:${target.http}/api/v1/responses/${id}/input_items?limit=1`, { headers }),
+    );
+  },
+  strangers: async (target) => {
+    const paths = ['/openapi.json', '/docs/swagger-ui-bundle.js', '/docs/api.md', '/livez', '/api/v1/offers'];
+    const headers = { 'accept-encoding': 'br' };
+    fetchForEver(40, (index) => fetch(`http://127.0.0.1:${target.http}${paths[index % paths.length]}`, { headers }));
   },
   claims: async (target) =>
     hammer(target.http, 256, () => post('/api/v1/instances', tokenOf(target), { name: 'attack', disk_gb: 1 })),

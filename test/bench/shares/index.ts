@@ -27,6 +27,8 @@ const ROWS: Row[] = [
   { attack: 'silentEngine', words: '1,200 calls of an engine that never answers', call: 'chat' },
   { attack: 'brokenEngine', words: 'calls of an engine that breaks off, without a pause', call: 'chat' },
   { attack: 'responses', words: '9,000 stored responses with nine keys', call: 'recall' },
+  { attack: 'longResponses', words: '6 readers of a stored response of 5 MB, without a pause', call: 'read' },
+  { attack: 'strangers', words: '40 clients without a key, without a pause', call: 'read' },
   { attack: 'claims', words: '256 creations at a time, without a pause', call: 'create' },
   { attack: 'streams', words: '6,000 event streams with nine keys', call: 'stream' },
   { attack: 'pendingLogins', words: '2,000 SSH connections that never log in, from one address', call: 'login' },

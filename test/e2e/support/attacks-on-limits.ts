@@ -94,6 +94,19 @@ export function forKeys(): Attack[] {
       refusal: 'cannot create resource "apikeys"',
     },
     {
+      title: "the dashboard makes an API key in Berth's own namespace",
+      as: account('dashboard'),
+      command: CREATE,
+      input: custom('APIKey', NAMESPACE, { hash: 'a'.repeat(64) }),
+      refusal: "this namespace is Berth's own and no tenant",
+    },
+    {
+      title: "an administrator rents in Berth's own namespace",
+      command: CREATE,
+      input: custom('GPUInstance', NAMESPACE, {}),
+      refusal: "this namespace is Berth's own and no tenant",
+    },
+    {
       title: 'the api role gives an API key all scopes',
       as,
       // Unlike `kubectl patch`, this reads nothing first.

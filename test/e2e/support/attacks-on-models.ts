@@ -6,7 +6,7 @@ const lease = (name: string): object => ({
   kind: 'Lease',
   metadata: { namespace: NAMESPACE, name, annotations: KEPT },
 });
-const REFUSAL = 'Berth writes the Leases of model servers and that of the controller, and no other';
+const REFUSAL = 'Berth writes the Leases of model servers, those of activity and that of the controller, and no other';
 
 const ENTRY = {
   by: 'key/none',
@@ -44,13 +44,6 @@ export function onModels({ admin }: Pick<Targets, 'admin'>): Attack[] {
       as: account('api'),
       command: ['delete', '--raw', `/apis/berth.dev/v1alpha1/namespaces/${TENANT}/tokenrecords/attack`],
       refusal: 'cannot delete resource "tokenrecords"',
-    },
-    {
-      title: 'the api role bills a namespace that is no tenant',
-      as: account('api'),
-      command: CREATE,
-      input: custom('TokenRecord', 'default', { ...BILL, entries: [ENTRY] }),
-      refusal: 'namespace default is no tenant of Berth',
     },
     {
       title: 'the api role writes the Lease by which the controller leads',

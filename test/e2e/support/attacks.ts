@@ -51,6 +51,25 @@ function byGrace({ instance, pod: name, admin }: Targets): Attack[] {
   }));
 }
 
+/** Tries to be on the GPUs of the next tenant. */
+function byForce({ pod: name, admin }: Targets): Attack[] {
+  const withoutFinalizers = JSON.stringify({ metadata: { finalizers: null } });
+  return [
+    {
+      title: 'a tenant deletes the pod of an instance by force',
+      as: admin,
+      command: ['delete', 'pod', name, '-n', TENANT, '--wait=false', '--force', '--grace-period=0'],
+      refusal: 'delete the pod without --force',
+    },
+    {
+      title: 'a tenant removes the finalizer that keeps a pod until its program has ended',
+      as: admin,
+      command: ['patch', 'pod', name, '-n', TENANT, '--type=merge', '-p', withoutFinalizers],
+      refusal: "only Berth's controller takes the finalizer berth.dev/pod off",
+    },
+  ];
+}
+
 function byHand({ instance, admin }: Targets): Attack[] {
   const claim = JSON.stringify({ status: { claim: { node: 'elsewhere' } } });
   const write = ['patch', 'gpuinstance', instance.name, '-n', TENANT, '--subresource=status', '--type=merge'];
@@ -126,6 +145,9 @@ function asController({ instance, otherPod }: Targets): Attack[] {
   const volumes = 'an instance has its own disk and empty volumes, and no other volume';
   const contained = 'an instance makes no device nodes, sends no raw packets';
   const devices = 'an instance gets its GPUs from the device plugin';
+  const plain = 'an instance names no node, scheduler, ResourceClaim, probe, hook';
+  const annotations = "Berth's controller writes the annotation berth.dev/claim of pods, and no other";
+  const get = { httpGet: { host: '169.254.169.254', port: 80 } };
   const secret = { name: 'any', key: 'any' };
   const token = { projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } };
   const disk = { persistentVolumeClaim: { claimName: 'of-somebody-else' } };
@@ -150,9 +172,23 @@ function asController({ instance, otherPod }: Targets): Attack[] {
     ['all GPUs', withEnv('NVIDIA_VISIBLE_DEVICES', 'all'), devices],
     ["another's MPS server", withEnv('CUDA_MPS_PIPE_DIRECTORY', '/tmp/mps'), devices],
     ['RDMA', withEnv('NVIDIA_MOFED', 'enabled'), devices],
-    ['all GPUs by CDI', annotated('cdi.k8s.io/attack'), devices],
-    ["all GPUs by NVIDIA's NRI plugin", annotated('nvidia.cdi.k8s.io/container.main'), devices],
-    ['devices of CRI-O', annotated('io.kubernetes.cri-o.Devices'), devices],
+    ['all GPUs by CDI', annotated('cdi.k8s.io/attack'), annotations],
+    ["all GPUs by NVIDIA's NRI plugin", annotated('nvidia.cdi.k8s.io/container.main'), annotations],
+    ['devices of CRI-O', annotated('io.kubernetes.cri-o.Devices'), annotations],
+    ['another network', annotated('k8s.v1.cni.cncf.io/networks'), annotations],
+    ['another hypervisor', annotated('io.katacontainers.config.hypervisor.path'), annotations],
+    ['a node of its choice', pod(owned, { nodeName: 'any' }), plain],
+    ['another scheduler', pod(owned, { schedulerName: 'another' }), plain],
+    ['a device of DRA', pod(owned, { resourceClaims: [{ name: 'any', resourceClaimName: 'any' }] }), plain],
+    ['a call of the kubelet', pod(owned, {}, { livenessProbe: get }), plain],
+    ['a call of the kubelet at its start', pod(owned, {}, { lifecycle: { postStart: get } }), plain],
+    ['no AppArmor', withSecurity({ appArmorProfile: { type: 'Unconfined' } }), plain],
+    ['an SELinux type', pod(owned, { securityContext: { seLinuxOptions: { type: 'spc_t' } } }), plain],
+    [
+      'every system call of its pod',
+      pod(owned, { securityContext: { seccompProfile: { type: 'Unconfined' } } }),
+      plain,
+    ],
     ['a token', pod(owned, { automountServiceAccountToken: true }), identity],
     ['another account', pod(owned, { serviceAccountName: 'another' }), identity],
     ['a Secret', pod(owned, {}, { env: [{ name: 'A', valueFrom: { secretKeyRef: secret } }] }), identity],
@@ -245,6 +281,7 @@ export function attacks(targets: Targets): Attack[] {
   return [
     ...byHand(targets),
     ...byGrace(targets),
+    ...byForce(targets),
     ...onClaims(targets),
     ...asController(targets),
     ...asGateway(targets),

@@ -11,12 +11,13 @@ interface Ingress {
 /** Where the pods behind a Service listen. A container that starts again keeps the address of its pod. */
 async function podsOf(world: World, name: string): Promise<URL[]> {
   const { spec } = await world.client.get(SERVICES, { namespace: NAMESPACE, name });
+  const targetPort = spec?.ports?.[0]?.targetPort;
   const labels = Object.entries(spec?.selector ?? {}).map(([label, value]) => `${label}=${value}`);
   const pods = await world.pods(NAMESPACE, labels.join(','));
   return pods
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .map(({ spec: { containers } = { containers: [] }, status }) => {
-      const port = containers.flatMap(({ ports = [] }) => ports).find(({ name: port }) => port === 'http');
+      const port = containers.flatMap(({ ports = [] }) => ports).find(({ name }) => name === targetPort);
       return new URL(`http://${status?.podIP ?? ''}:${port?.containerPort ?? 0}`);
     });
 }

@@ -129,7 +129,7 @@ export function pythonRenter(client: PythonClient, identity: SshIdentity): Rente
 
 /** By the command line that the server hands out, with the key in its settings, and by the ssh of the system. */
 export async function cliRenter(cli: BerthCli, user: Tenant, base: string, identity: SshIdentity): Promise<Renter> {
-  const { code, stderr } = await cli.run(['login', base], `${user.token}\n`);
+  const { code, stderr } = await cli.run(['login', base, '--plain-http'], `${user.token}\n`);
   if (code !== 0) throw new Error(`berth login ended with ${code}: ${stderr}`);
   return await programRenter({ words: [cli.berth], env: cli.env, home: cli.home }, identity);
 }

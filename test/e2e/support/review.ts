@@ -22,7 +22,11 @@ const UNSEEN: Readonly<Record<string, string>> = {
   'delete tenantlimits': 'removes the ceilings a minute after a namespace has ceased to be a tenant',
   'delete resourcequotas': 'the same',
   'controller: get leases': 'reads the Lease of a model server again before its workload goes to zero',
+  'controller: patch leases': 'forgets a replica that served instances and went without a word',
   'controller: delete leases': 'removes the Lease of a model server whose Service is gone',
+  'controller: delete instancelogs': 'removes kept logs of a tenant that has too many, or whose histories are over',
+  'controller: patch instancelogs':
+    'keeps the end of a log again when its program has ended, if there was time to read it before',
   'api: create tokenrecords':
     'asked for beside patch, where an apply makes the object; the audit log has the patch alone',
   'api: get sshkeys': 'reads a key that another replica made a moment ago',

@@ -23,6 +23,10 @@ export interface ReplicaOptions {
   client?: KubeClient;
   /** The machine's, where it is absent. */
   clock?: Clock;
+  /** Whether it waits for the reports of gateways before it ends an idle instance. */
+  hearsSessions?: boolean;
+  /** Whether an instance waits until policies close its namespace. */
+  requiresNetworkPolicy?: boolean;
 }
 
 /** One replica of the controllers in this process. */
@@ -42,9 +46,11 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningCont
     client,
     leaseClient: options.wrapLease?.(direct) ?? direct,
     stores: caches.pick(CONTROLLER_CACHES),
+    networkPolicies: options.requiresNetworkPolicy === true ? caches.get('networkPolicies') : undefined,
     registry: new Registry(),
     log,
     clock,
+    hearsSessions: options.hearsSessions ?? false,
     config: {
       namespace: LEASE_NAMESPACE,
       defaultImage: 'debian:12',

@@ -9,3 +9,6 @@ export const SEED = Number(process.env['BERTH_FAULT_SEED'] ?? randomInt(2 ** 31)
 export function isEven(seed: number): boolean {
   return seed % 2 === 0;
 }
+
+/** How many times as long the suite tries what more tries make surer: crashes, callers, gangs, bytes. One run of all tests has time for 1. */
+export const SHARE = Number(process.env['BERTH_FAULT_SHARE'] ?? 1);

@@ -2,7 +2,8 @@ import { READY_REASONS } from '../../../src/resources/instances/instance-state.t
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { readyReason } from './world.ts';
 
-const WAITS = new Set(['WaitingForCapacity', 'Preempted', 'OfferNotFound', 'TemplateNotFound', 'PodRejected']);
+const WAITS = new Set(['WaitingForCapacity', 'WaitingForOffer', 'Preempted', 'TemplateNotFound', 'PodRejected']);
+const PAUSES = new Set(['BackingOff', 'StartLimit']);
 
 /** Whether the controllers have seen an instance as it is and nothing more will happen by itself soon. */
 export function isSettled(instance: GpuInstance): boolean {
@@ -10,6 +11,6 @@ export function isSettled(instance: GpuInstance): boolean {
   if (instance.metadata.deletionTimestamp !== undefined || reason === undefined) return false;
   if (instance.status?.observedGeneration !== instance.metadata.generation) return false;
   const { state } = READY_REASONS[reason as keyof typeof READY_REASONS];
-  // A pause after failures may be minutes long; it is a state at rest for a test.
-  return WAITS.has(reason) || reason === 'BackingOff' || ['running', 'stopped', 'failed'].includes(state);
+  // A pause may be minutes long; it is a state at rest for a test.
+  return WAITS.has(reason) || PAUSES.has(reason) || ['running', 'stopped', 'failed'].includes(state);
 }

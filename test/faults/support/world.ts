@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { NotFoundError } from '../../../src/kube/errors.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
-import { NAMESPACES, type Pod, PODS } from '../../../src/kube/types.ts';
+import { type KubeObject, NAMESPACES, type Pod, PODS, type ResourceType } from '../../../src/kube/types.ts';
 import type { RunningControllers } from '../../../src/controllers/start.ts';
 import {
   GPU_INSTANCES,
@@ -39,6 +39,8 @@ export interface World extends AsyncDisposable {
   /** Waits until the Ready condition of an instance has this reason. */
   reached(name: string, reason: string, ms?: number): Promise<GpuInstance>;
   gone(name: string, ms?: number): Promise<void>;
+  /** As with pods of an earlier release: nothing of Berth keeps them until it has seen their end. */
+  takePodFinalizers(): Promise<void>;
 }
 
 export function readyReason(instance: GpuInstance | undefined): string | undefined {
@@ -87,17 +89,22 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     return (await client.list(GPU_INSTANCES, { namespace })).items;
   }
 
-  async function clear(): Promise<void> {
-    for (const { metadata } of await listed()) await client.delete(GPU_INSTANCES, metadata);
-    // Without a controller the test must remove the finalizers.
-    for (const replica of replicas) await replica.stop();
-    for (const { metadata } of await listed()) {
+  async function release<T extends KubeObject>(type: ResourceType<T>): Promise<void> {
+    for (const { metadata } of (await client.list(type, { namespace })).items) {
       await client
-        .patch(GPU_INSTANCES, metadata, { metadata: { finalizers: [] } }, { type: 'merge' })
+        .patch(type, metadata, { metadata: { finalizers: [] } }, { type: 'merge' })
         .catch((error: unknown) => {
           if (!(error instanceof NotFoundError)) throw error;
         });
     }
+  }
+
+  async function clear(): Promise<void> {
+    for (const { metadata } of await listed()) await client.delete(GPU_INSTANCES, metadata);
+    // Without a controller the test must remove the finalizers.
+    for (const replica of replicas) await replica.stop();
+    await release(GPU_INSTANCES);
+    await release(PODS);
   }
 
   return {
@@ -120,6 +127,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     patch: (name, body) => client.patch(GPU_INSTANCES, { namespace, name }, body, { type: 'merge' }),
     remove: (name) => client.delete(GPU_INSTANCES, { namespace, name }),
     pods: async () => (await client.list(PODS, { namespace })).items,
+    takePodFinalizers: () => release(PODS),
     reached: (name, reason, ms) =>
       waitFor(
         `${name} to be ${reason}`,

@@ -84,8 +84,11 @@ it('says in the words of the server why something is refused, and exits as docum
   const missing = await cli.run(['show', 'nobody']);
   expect([missing.code, missing.stderr]).toEqual([4, expect.stringContaining('berth ls lists your instances.')]);
   const none = await cli.run(['rent', '--gpu', 'nothing-like-this', '--yes']);
-  expect([none.code, none.stderr]).toEqual([5, expect.stringContaining('No offer that fits has a free place.')]);
-  const unasked = await cli.run(['rent', '--gpu', 'l4']);
+  expect([none.code, none.stderr]).toEqual([
+    5,
+    expect.stringContaining('No GPU that fits is called nothing-like-this.'),
+  ]);
+  const unasked = await cli.run(['rent', '--gpu', 'h100']);
   expect([unasked.code, unasked.stderr]).toEqual([2, expect.stringContaining('Add --yes.')]);
   const bad = await cli.run(['rent', '--gpu', 'h100', '--max-duration', 'soon', '--yes']);
   expect([bad.code, bad.stderr]).toEqual([1, expect.stringContaining('max_duration')]);
@@ -115,7 +118,7 @@ it('rents on a simulated node as programs ask for it, and shows, changes and del
   expect((await cli.run(['events', id])).stdout).toMatch(/Claimed +The controller granted a place/);
   expect((await cli.run(['usage'])).stdout).toMatch(/instances +1 of/);
   const completed = await cli.run(['__complete', 'show', '']);
-  expect(completed.stdout).toBe(`${id}\n`);
+  expect(completed.stdout).toBe(`${id}\nsim\n`);
   expect((await cli.run(['stop', id])).code).toBe(0);
   await waitFor('the stop', async () => (await cli.run(['ls'])).stdout.includes(' stopped '));
   expect(await cli.run(['start', id])).toMatchObject({
@@ -186,12 +189,14 @@ describeWith(
 
     await cli.run(['ssh', '--config', ...identity]);
     const config = join(cli.home, '.ssh/config');
-    const direct = await run('ssh', ['-F', config, '-o', 'BatchMode=yes', 'shell', 'echo direct'], { env: cli.env });
+    const direct = await run('ssh', ['-F', config, '-o', 'BatchMode=yes', 'shell.berth', 'echo direct'], {
+      env: cli.env,
+    });
     expect([direct.code, direct.stdout]).toEqual([0, 'direct\n']);
 
     const follower = programSession([cli.berth, 'logs', '-f', id], cli.env);
     await follower.type('', /hello from the start/);
-    expect((await cli.run(['stop', id])).code).toBe(0);
+    expect((await cli.run(['stop', id, '--yes'])).code).toBe(0);
     expect(await follower.end('')).toBe(0);
     expect(follower.screen).toContain('The log ends');
     expect((await cli.run(['rm', 'shell', '--yes'])).code).toBe(0);

@@ -55,7 +55,7 @@ describe('a model at zero replicas', () => {
       await startBerth(kubeconfig, 'controller', own, { env }),
     ];
     api = await startReplicas(kubeconfig, { namespace: own, env });
-    key = await cluster.key(own, { scopes: ['models'] }, api);
+    key = await cluster.key(await cluster.namespace('from-zero-caller'), { scopes: ['models'] }, api);
   }, 240_000);
 
   afterAll(async () => {

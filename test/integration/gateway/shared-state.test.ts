@@ -1,6 +1,8 @@
 import { Redis } from 'iovalkey';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import type { ResponseStore, StoredResponse } from '../../../src/gateway/state/response-store.ts';
+import { readReferences } from '../../../src/gateway/state/history.ts';
+import { readItems } from '../../../src/gateway/state/item-lines.ts';
+import type { NewResponse, ResponseStore } from '../../../src/gateway/state/response-store.ts';
 import { ValkeyStore } from '../../../src/gateway/state/valkey-store.ts';
 import { describeWith } from '../../support/needs.ts';
 import { CALLER, post, quiet, startGateway, type TestGateway } from '../../support/model-gateway.ts';
@@ -33,15 +35,15 @@ beforeEach(async () => {
 
 async function reachable(store: ResponseStore): Promise<void> {
   await waitFor('Valkey to be reached', () =>
-    store.get(A, 'none').then(
+    store.get(A, 'none', 'response').then(
       () => true,
       () => false,
     ),
   );
 }
 
-function stored(text: string, itemId = `item-${text}`): StoredResponse {
-  return { items: [{ kind: 'text', text, id: itemId }], response: { text } };
+function stored(text: string, itemId = `item-${text}`): NewResponse {
+  return { model: 'tiny', inputs: 0, items: [{ kind: 'text', text, id: itemId }], response: { text } };
 }
 
 describeWith('Python venv')('the store in Valkey', () => {
@@ -56,11 +58,14 @@ describeWith('Python venv')('the store in Valkey', () => {
 
   it('gives back to the key that stored, and to no other', async () => {
     await store.put(A, 'r1', stored('ünï'), MOST);
-    expect(await store.get(A, 'r1')).toEqual(stored('ünï'));
-    expect(await store.get(B, 'r1')).toBeUndefined();
+    const head = { model: 'tiny', inputs: 0 };
+    expect(await store.get(A, 'r1', 'response')).toEqual({ ...head, text: '{"text":"ünï"}' });
+    const { text, ...rest } = (await store.get(A, 'r1', 'items')) ?? { text: '' };
+    expect([rest, readItems(text)]).toEqual([head, stored('ünï').items]);
+    expect(await store.get(B, 'r1', 'response')).toBeUndefined();
     expect(await store.delete(B, 'r1')).toBe(false);
     expect(await store.delete(A, 'r1')).toBe(true);
-    expect(await store.get(A, 'r1')).toBeUndefined();
+    expect(await store.get(A, 'r1', 'response')).toBeUndefined();
     expect(await store.delete(A, 'r1')).toBe(false);
   });
 
@@ -68,26 +73,27 @@ describeWith('Python venv')('the store in Valkey', () => {
     await store.put(A, 'r1', stored('one', 'msg_1'), MOST);
     await store.put(A, 'r2', stored('two', 'msg_1'), MOST);
     await store.put(A, 'r3', stored('three', 'msg_3'), MOST);
-    const found = await store.findItems(A, ['msg_3', 'msg_1', 'unknown']);
+    const principal = { ...A, name: 'a', scopes: [] };
+    const found = await readReferences(store, principal, ['msg_3', 'msg_1', 'unknown'], () => undefined);
     expect([...found.values()]).toEqual([stored('three', 'msg_3').items, stored('two', 'msg_1').items]);
     await store.delete(A, 'r1');
-    expect((await store.findItems(A, ['msg_1'])).size).toBe(1);
+    expect((await store.findAnswers(A, ['msg_1'])).size).toBe(1);
     await store.delete(A, 'r2');
-    expect((await store.findItems(A, ['msg_1'])).size).toBe(0);
-    expect((await store.findItems(B, ['msg_3'])).size).toBe(0);
+    expect((await store.findAnswers(A, ['msg_1'])).size).toBe(0);
+    expect((await store.findAnswers(B, ['msg_3'])).size).toBe(0);
   });
 
   it('drops what was not used for longest when the tenant is full, and leaves other tenants alone', async () => {
     await store.put(C, 'r1', stored('c'), MOST);
     for (const id of ['r1', 'r2', 'r3']) await store.put(A, id, stored(`${id}${'x'.repeat(60)}`), MOST);
-    await store.get(A, 'r1');
+    await store.get(A, 'r1', 'response');
     // Another key of the same tenant.
     await store.put(B, 'r4', stored(`r4${'x'.repeat(60)}`), MOST);
-    const left = await Promise.all(['r1', 'r2', 'r3'].map((id) => store.get(A, id)));
+    const left = await Promise.all(['r1', 'r2', 'r3'].map((id) => store.get(A, id, 'response')));
     expect(left.map((one) => one !== undefined)).toEqual([true, false, true]);
-    expect(await store.get(B, 'r4')).toBeDefined();
-    expect(await store.get(C, 'r1')).toBeDefined();
-    const size = Number(await admin.hget('berth:tenant-responses:{tenant-a}', 'size'));
+    expect(await store.get(B, 'r4', 'response')).toBeDefined();
+    expect(await store.get(C, 'r1', 'response')).toBeDefined();
+    const size = Number(await admin.hget('berth:responses-of:{tenant-a}', 'size'));
     expect(size).toBeGreaterThan(500);
     expect(size).toBeLessThanOrEqual(1000);
   });
@@ -97,44 +103,41 @@ describeWith('Python venv')('the store in Valkey', () => {
     await store.put(A, 'r1', stored('one'), 2);
     await store.put(B, 'r2', stored('two'), 2);
     await store.put(A, 'r3', stored('three'), 2);
-    expect(await store.get(A, 'r1')).toBeUndefined();
-    expect(await store.get(B, 'r2')).toBeDefined();
-    expect(await store.get(A, 'r3')).toBeDefined();
-    expect(await store.get(C, 'r1')).toBeDefined();
+    expect(await store.get(A, 'r1', 'response')).toBeUndefined();
+    expect(await store.get(B, 'r2', 'response')).toBeDefined();
+    expect(await store.get(A, 'r3', 'response')).toBeDefined();
+    expect(await store.get(C, 'r1', 'response')).toBeDefined();
     await store.put(A, 'r4', stored('four'), 0);
-    expect(await store.get(A, 'r4')).toBeUndefined();
+    expect(await store.get(A, 'r4', 'response')).toBeUndefined();
   });
 
   it('does not keep what is larger than a tenant may hold', async () => {
     await store.put(A, 'small', stored('one'), MOST);
     await store.put(A, 'big', stored('x'.repeat(1000)), MOST);
-    expect(await store.get(A, 'big')).toBeUndefined();
-    expect(await store.get(A, 'small')).toBeDefined();
+    expect(await store.get(A, 'big', 'response')).toBeUndefined();
+    expect(await store.get(A, 'small', 'response')).toBeDefined();
   });
 
   it('forgets after the time to live, one by one and all together', async () => {
     const brief = new ValkeyStore(valkey.url, quiet, { ...bounds, ttlMs: 300 });
     await reachable(brief);
     await brief.put(A, 'r1', stored('one'), MOST);
-    expect(await brief.get(A, 'r1')).toBeDefined();
+    expect(await brief.get(A, 'r1', 'response')).toBeDefined();
     await store.put(A, 'r2', stored('two'), MOST);
-    await waitFor('r1 to expire', async () => (await brief.get(A, 'r1')) === undefined);
-    expect(await brief.get(A, 'r2')).toBeDefined();
-    expect(await brief.findItems(A, ['item-one'])).toEqual(new Map());
+    await waitFor('r1 to expire', async () => (await brief.get(A, 'r1', 'response')) === undefined);
+    expect(await brief.get(A, 'r2', 'response')).toBeDefined();
+    expect(await brief.findAnswers(A, ['item-one'])).toEqual(new Map());
     await brief.put(C, 'r1', stored('one'), MOST);
-    await waitFor(
-      'the tenant to leave',
-      async () => (await admin.keys('berth:tenant-responses:{tenant-c}*')).length === 0,
-    );
+    await waitFor('the tenant to leave', async () => (await admin.keys('berth:responses-of:{tenant-c}*')).length === 0);
     brief.close();
   });
 
   it('begins anew when the server has evicted half of what it knew', async () => {
     await store.put(A, 'r1', stored('one'), MOST);
-    await admin.del('berth:tenant-responses:{tenant-a}:used');
+    await admin.del('berth:responses-of:{tenant-a}:used');
     await store.put(A, 'r2', stored('two'), MOST);
-    expect(await store.get(A, 'r1')).toBeUndefined();
-    expect(await store.get(A, 'r2')).toBeDefined();
+    expect(await store.get(A, 'r1', 'response')).toBeUndefined();
+    expect(await store.get(A, 'r2', 'response')).toBeDefined();
   });
 });
 

@@ -102,9 +102,9 @@ describe('errors are JSON', () => {
 
   it('for JSON that is nested deeply', async () => {
     const deep = `${'['.repeat(400_000)}${']'.repeat(400_000)}`;
-    expect((await call('POST', '/instances', deep)).status).toBe(422);
+    expect((await call('POST', '/instances', deep)).status).toBe(413);
     const inside = await call('POST', '/instances', `{"ssh_key_ids":${deep}}`);
-    expect(inside.status).toBe(422);
+    expect(inside.status).toBe(413);
   });
 
   it('for what is no HTTP, and for headers without end', async () => {

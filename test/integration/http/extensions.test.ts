@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
 import { timeSchema } from '../../../src/http/interface/schema.ts';
 import { instanceListSchema } from '../../../src/http/features/instances/schema.ts';
-import { PODS } from '../../../src/kube/types.ts';
+import { NODES, PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Answer, type Call, clientOf } from '../../support/http/client.ts';
@@ -195,4 +195,38 @@ it('a running instance is extended, changed and opened to other keys', async () 
   ]);
   expect(await refusedFields({ max_duration: 'a day' })).toMatchObject([{ path: 'max_duration' }]);
   await remove(id);
+});
+
+it('what is preempted waits under the default for no capacity, and comes back though its offer is another by then', async () => {
+  const offers = async () => (await call('GET', '/offers')).data.filter((offer) => offer['gpu_name'] === PRODUCT);
+  const both = await waitFor('an offer of both GPUs', async () => {
+    return (await offers()).find((offer) => offer['gpu_count'] === 2 && offer['available'] === 1);
+  });
+  const rent = (type: 0 | 1) => call('POST', '/instances', { ask_id: both['id'], type });
+  const spot = await rent(1);
+  expect([spot.status, spot.json['on_no_capacity']], spot.text).toEqual([201, 'fail']);
+  const before = await state(spot.id, 'running');
+  const sure = await rent(0);
+  expect(sure.status, sure.text).toBe(201);
+  await state(sure.id, 'running');
+  expect(await state(spot.id, 'interrupted')).toMatchObject({
+    reason: 'Preempted',
+    node: null,
+    gpu_name: PRODUCT,
+    gpu_count: 2,
+    price_per_hour: before['price_per_hour'],
+  });
+  // As a driver of another version reports it.
+  const node = { name: `node-${PRODUCT.toLowerCase()}` };
+  const report = (memory: string) =>
+    tenant.client.patch(NODES, node, { metadata: { labels: { 'nvidia.com/gpu.memory': memory } } }, { type: 'merge' });
+  await report('81555');
+  await waitFor('the offer to be another', async () => (await offers()).every(({ id }) => id !== both['id']));
+  await remove(sure.id);
+  const after = await state(spot.id, 'running');
+  expect(after).toMatchObject({ gpu_count: 2, gpu_memory_mb: 81_555, max_price_per_hour: before['price_per_hour'] });
+  expect(after['offer_id']).not.toBe(both['id']);
+  await remove(spot.id);
+  await report('81559');
+  await waitFor('the offer to be as before', async () => (await offers()).some(({ id }) => id === both['id']));
 });

@@ -21,6 +21,7 @@ let stranger: TestNamespace;
 let token: string;
 let call: Call;
 let other: Call;
+let strangerToken: string;
 
 /** Writes a line ten times a second without an end, and numbers them. */
 const COUNT = 'i=0; while :; do i=$((i+1)); echo "line $i"; sleep 0.1; done';
@@ -60,8 +61,11 @@ beforeAll(async () => {
   const [, api] = replicas;
   ({ token } = await createKey(tenant.client, { namespace: tenant.name, displayName: 'logs' }));
   call = clientOf(api?.url ?? '', token);
-  const theirs = await createKey(stranger.client, { namespace: stranger.name, displayName: 'stranger' });
-  other = clientOf(api?.url ?? '', theirs.token);
+  ({ token: strangerToken } = await createKey(stranger.client, {
+    namespace: stranger.name,
+    displayName: 'stranger',
+  }));
+  other = clientOf(api?.url ?? '', strangerToken);
   await waitFor('the keys', async () => (await other('GET', '/offers')).status === 200);
   await waitFor('the keys', async () => (await call('GET', '/offers')).status === 200);
 });
@@ -188,9 +192,51 @@ onNode('logs', () => {
     await call('PATCH', '/instances/counts', { state: 'stopped' });
     await end.ended;
     expect(end.seen.at(-1)).toMatchObject({ type: 'end', json: { state: 'stopped' } });
-    const stopped = await call('GET', '/instances/counts/logs');
-    expect([stopped.status, stopped.error['code']]).toEqual([409, 'instance_not_running']);
-    expect(stopped.error['message']).toContain('The instance is stopped (Stopped)');
+    // What the program said after it was told to end is kept once it has ended.
+    const stopped = await waitFor('the whole log', async () => {
+      const answer = await call('GET', '/instances/counts/logs');
+      expect([answer.status, answer.json]).toMatchObject([200, { kept: true, start: 1, truncated: false }]);
+      return texts(answer).at(-1) === linesOf(end).at(-1) && answer;
+    });
+    expect(texts(stopped)).toEqual(texts(stopped).map((_, index) => `line ${index + 1}`));
+    const crashed = await call('GET', '/instances/counts/logs?previous=true');
+    expect(texts(crashed)).toEqual(before.slice(-500));
+  });
+
+  it('are kept when a program fails, also after its instance is gone, for its tenant alone', async () => {
+    const program = 'echo working; echo failed >&2; exit 3';
+    await create('fails', { runtype: 'args', command: ['sh', '-c', program] });
+    const ended = await waitFor(
+      'the end',
+      async () => {
+        const { json } = await call('GET', '/instances/fails');
+        return json['state'] === 'failed' && json;
+      },
+      60_000,
+    );
+    expect(ended['reason']).toBe('ContainerFailed');
+    const check = async (): Promise<void> => {
+      const answer = await call('GET', '/instances/fails/logs');
+      expect([answer.status, answer.json]).toMatchObject([200, { kept: true, start: 1, instance_id: 'fails' }]);
+      expect(texts(answer).toSorted()).toEqual(['failed', 'working']);
+      const followed = await openEvents(urlOf(replicas[2], '/instances/fails/logs?follow=true'), token);
+      await followed.ended;
+      expect([linesOf(followed).length, followed.seen.at(-1)?.type]).toEqual([2, 'end']);
+    };
+    await check();
+    await remove('fails');
+    await waitFor('the history', async () => (await call('GET', '/instances/fails/events')).status === 200, 60_000);
+    await waitFor(
+      'the end in the history',
+      async () => {
+        const { json } = await call('GET', '/instances/fails/events');
+        return json['ended_at'] !== null;
+      },
+      60_000,
+    );
+    await check();
+    const theirs = clientOf(replicas[2]?.url ?? '', strangerToken);
+    expect((await theirs('GET', '/instances/fails/logs')).error['code']).toBe('instance_not_found');
   });
 });
 

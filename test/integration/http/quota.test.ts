@@ -27,7 +27,11 @@ beforeAll(async () => {
   });
   call = clientOf(cluster.api.url, await cluster.key(namespace));
   removeNode = await addNode(cluster.client, gpuNode('node-test-gpu-quota', PRODUCT, 8));
-  controller = await startBerth(inject('cluster').kubeconfig, 'controller', namespace);
+  controller = await startBerth(
+    inject('cluster').kubeconfig,
+    'controller',
+    await cluster.namespace('http-quota-berth'),
+  );
 });
 
 afterAll(async () => {

@@ -200,11 +200,12 @@ describe('what the api role may store', () => {
   /** What the API server would say to an account with all rights that makes this Secret. */
   async function make(account: string, metadata: object, type = 'kubernetes.io/dockerconfigjson'): Promise<string> {
     const owner = { apiVersion: 'berth.dev/v1alpha1', kind: 'RegistryCredential', name: 'x', uid: 'of-nothing' };
+    const labels = { 'berth.dev/registry': 'x' };
     const secret = {
       apiVersion: 'v1',
       kind: 'Secret',
       type,
-      metadata: { namespace: tenant.name, name: 'x', ownerReferences: [owner], ...metadata },
+      metadata: { namespace: tenant.name, name: 'x', labels, ownerReferences: [owner], ...metadata },
       data: { '.dockerconfigjson': Buffer.from('{"auths":{}}').toString('base64') },
     };
     const { programs, kubeconfig } = inject('cluster');
@@ -242,6 +243,7 @@ describe('what the api role may store', () => {
     ['that another RegistryCredential owns', { name: 'y' }, undefined],
     ['of another type', {}, 'Opaque'],
     ['that nothing owns', { ownerReferences: [] }, undefined],
+    ['without the label of its RegistryCredential', { labels: {} }, undefined],
     ['among those of the cluster', { namespace: 'kube-system' }, undefined],
   ])('the api role makes no Secret %s', async (_which, metadata, type) => {
     expect(await make(API, metadata, type)).toContain('this role of Berth makes the Secret berth-port-session');

@@ -1,17 +1,11 @@
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { createKey } from '../../../src/access/create-key.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runCli } from '../../../src/cli/main.ts';
 import { createSession } from '../../../src/cli/session.ts';
 import { usageSchema } from '../../../src/http/features/usage/schema.ts';
 import { InvalidError } from '../../../src/kube/errors.ts';
-import { SERVICES } from '../../../src/kube/types.ts';
 import { formatMoney, parseMoney } from '../../../src/resources/money.ts';
 import { TOKEN_RECORDS, type TokenRecord } from '../../../src/resources/token-record.ts';
-import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
-import { type Call, clientOf } from '../../support/http/client.ts';
-import type { ScriptedEngine } from '../../support/scripted-engine.ts';
-import { serveModel } from '../../support/serve-model.ts';
-import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
+import { type PricedModel, pricedModel } from '../../support/priced-model.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const MODEL = 'Qwen/Qwen3-8B';
@@ -23,32 +17,23 @@ const PRICES = {
 };
 const CALLS = 3;
 
-let home: TestNamespace;
-let tenant: TestNamespace;
-let engine: ScriptedEngine;
-let berths: BerthProcess[];
-let key: { name: string; token: string };
-let calls: Call[];
+let world: PricedModel;
+let tenant: PricedModel['tenant'];
+let berths: PricedModel['berths'];
+let key: PricedModel['key'];
+let calls: PricedModel['calls'];
 
 beforeAll(async () => {
-  [home, tenant] = await Promise.all([testNamespace(), testNamespace()]);
-  engine = await serveModel(home, { models: [MODEL] });
-  engine.behave({ kind: 'answer', reply: { text: 'Hi', inputTokens: 101, outputTokens: 13, cachedTokens: 40 } });
-  const service = { namespace: home.name, name: 'engine' };
-  await home.client.patch(SERVICES, service, { metadata: { annotations: PRICES } }, { type: 'merge' });
-  const { kubeconfig } = inject('cluster');
-  berths = await Promise.all([startBerth(kubeconfig, 'api', home.name), startBerth(kubeconfig, 'api', home.name)]);
-  const scopes = ['models', 'compute:read'] as const;
-  key = await createKey(tenant.client, { namespace: tenant.name, displayName: 'tokens', scopes: [...scopes] });
-  calls = berths.map(({ url }) => clientOf(url, key.token));
-  for (const call of calls)
-    await waitFor('the price', async () => (await call('GET', '/models')).text.includes('price_per_million_tokens'));
+  world = await pricedModel({
+    model: MODEL,
+    prices: PRICES,
+    roles: ['api', 'api'],
+    key: { displayName: 'tokens', scopes: ['models', 'compute:read'] },
+  });
+  ({ tenant, berths, key, calls } = world);
+  world.engine.behave({ kind: 'answer', reply: { text: 'Hi', inputTokens: 101, outputTokens: 13, cachedTokens: 40 } });
 });
-afterAll(async () => {
-  await Promise.all(berths.map((one) => one[Symbol.asyncDispose]()));
-  await engine.close();
-  await Promise.all([home[Symbol.asyncDispose](), tenant[Symbol.asyncDispose]()]);
-});
+afterAll(() => world[Symbol.asyncDispose]());
 
 async function records(): Promise<TokenRecord[]> {
   const { items } = await tenant.client.list(TOKEN_RECORDS, { namespace: tenant.name });
@@ -60,7 +45,7 @@ async function printed(...words: string[]): Promise<string> {
   let out = '';
   const none = (): Promise<string> => Promise.resolve('');
   const columns = { out: undefined, say: undefined };
-  const terminal = { interactive: false, screen: false, columns, ask: none, secret: none, input: none };
+  const terminal = { interactive: false, screen: false, colour: false, columns, ask: none, secret: none, input: none };
   const session = createSession(
     { BERTH_URL: berths[0]?.url ?? '', BERTH_API_KEY: key.token, HOME: '/nowhere' },
     { ...terminal, say: () => undefined, out: async (more) => void (out += more) },

@@ -50,7 +50,7 @@ async function printed(...words: string[]): Promise<string> {
   let out = '';
   const none = (): Promise<string> => Promise.resolve('');
   const columns = { out: undefined, say: undefined };
-  const terminal = { interactive: false, screen: false, columns, ask: none, secret: none, input: none };
+  const terminal = { interactive: false, screen: false, colour: false, columns, ask: none, secret: none, input: none };
   const session = createSession(
     { BERTH_URL: berth.url, BERTH_API_KEY: key.token, HOME: '/nowhere' },
     { ...terminal, say: () => undefined, out: async (more) => void (out += more) },
@@ -166,6 +166,12 @@ it('a record never changes, and a correction is another record', async () => {
       adjustment: { type: 'Credit', reason: 'The node was slow.' },
     },
   };
+  const refused = (spec: Partial<UsageRecord['spec']>) =>
+    client.create(USAGE_RECORDS, { ...credit, spec: { ...credit.spec, ...spec } });
+  for (const cost of ['12,50', '-5', '1e3', ''])
+    await expect(refused({ cost })).rejects.toThrow(/spec\.cost: .*write a decimal amount/);
+  await expect(refused({ currency: '' })).rejects.toThrow('name the currency that is corrected');
+  await expect(refused({ currency: 'usd' })).rejects.toThrow('write an ISO 4217 code');
   await client.create(USAGE_RECORDS, credit);
   const { items, totals } = await usage(call, '?group=key');
   expect(items.find(({ group }) => group === 'adjustment')?.cost).toBe('-1000000.00');

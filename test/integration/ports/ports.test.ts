@@ -88,7 +88,7 @@ beforeAll(async () => {
   await create('lab', { image: JUPYTER, ports: [{ containerPort: 7000 }, { containerPort: 7001 }], onStart });
   await create('plain', { image: BUSYBOX_IMAGE });
   await waitFor('Jupyter', async () => (await jupyterReason('lab')) === 'Answers', 100_000);
-});
+}, 300_000);
 afterAll(async () => {
   await berth[Symbol.asyncDispose]();
   await Promise.all([tenant[Symbol.asyncDispose](), stranger[Symbol.asyncDispose]()]);

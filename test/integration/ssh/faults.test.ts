@@ -149,7 +149,7 @@ onNode('what breaks under a gateway', () => {
 
   it('SIGTERM to the gateway lets a session finish, takes nobody new, and ends the process with 0', async () => {
     const { kubeconfig } = inject('cluster');
-    await using gateway = await startBerth(kubeconfig, 'ssh', world.namespace);
+    await using gateway = await startBerth(kubeconfig, 'ssh', world.home);
     const client = sshClient(world.configOf({ address: { port: gateway.sshPort } }, key));
     const user = `steady.${world.namespace}`;
     const child = client.start(user, 'echo up; read line; echo done; exit 3');

@@ -93,7 +93,7 @@ onNode.each(byEachWay(IMAGES))('a session in %s, %s', (instance, way) => {
     expect(String(result.stdout)).toBe('de_DE.UTF-8|é\n');
   });
 
-  it('refuses to forward an agent, without a word, and goes on', async () => {
+  it('refuses to forward an agent, with a line, and goes on', async () => {
     const socket = `${world.folder}/agent-${instance}-${way}`;
     const agent = spawn('ssh-agent', ['-D', '-a', socket], { stdio: 'ignore' });
     await waitFor('the agent', () => existsSync(socket));
@@ -103,6 +103,7 @@ onNode.each(byEachWay(IMAGES))('a session in %s, %s', (instance, way) => {
     await once(agent, 'close');
     expect(result.code).toBe(0);
     expect(result.stderr).toContain('Requesting authentication agent forwarding');
+    expect(result.stderr).toContain('berth: agent forwarding (-A) is not offered');
     expect(String(result.stdout)).toBe('[]\n');
   });
 

@@ -31,8 +31,9 @@ beforeAll(async () => {
   namespace = await cluster.namespace('web');
   const { kubeconfig } = inject('cluster');
   const env = { BERTH_LOG_LEVEL: 'trace' };
-  dashboard = await startBerth(kubeconfig, 'dashboard', namespace, { env: { ...env, BERTH_TRUST_PROXY: '1' } });
-  api = await startReplicas(kubeconfig, { namespace, env: { ...env, BERTH_DASHBOARD_URL: dashboard.url } });
+  const own = await cluster.namespace('web-berth');
+  dashboard = await startBerth(kubeconfig, 'dashboard', own, { env: { ...env, BERTH_TRUST_PROXY: '1' } });
+  api = await startReplicas(kubeconfig, { namespace: own, env: { ...env, BERTH_DASHBOARD_URL: dashboard.url } });
   owner = await account(cluster.client, namespace, 'owner', KEY_RIGHTS);
   guest = await account(cluster.client, namespace, 'guest', []);
 });

@@ -37,9 +37,10 @@ describeWith(
   beforeAll(async () => {
     const { kubeconfig } = inject('cluster');
     tenant = await testNamespace();
-    engine = await serveModel(tenant, { models: ['small'] });
+    const own = await tenant.home();
+    engine = await serveModel({ client: tenant.client, name: own }, { models: ['small'] });
     engine.behave({ kind: 'answer', reply: { text: 'A berth is a place for a ship.' } });
-    berth = await startBerth(kubeconfig, 'all', tenant.name);
+    berth = await startBerth(kubeconfig, 'all', own);
     url = berth.url.replace('127.0.0.1', 'localhost');
     const token = await account(tenant.client, tenant.name, 'newcomer', [...BERTH_EDIT, ...KEY_RIGHTS]);
     mkdirSync(PICTURES, { recursive: true });

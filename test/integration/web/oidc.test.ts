@@ -38,7 +38,7 @@ async function bind(group: string): Promise<void> {
 beforeAll(async () => {
   const { kubeconfig } = inject('cluster');
   tenant = await testNamespace();
-  const namespace = tenant.name;
+  const namespace = await tenant.home();
   let replicas: readonly string[] = [];
   front = await roundRobin(() => replicas.map((url) => new URL(url)));
   base = front.url.replace('127.0.0.1', 'localhost');
@@ -60,7 +60,7 @@ beforeAll(async () => {
   ({ replicas } = api);
   await bind('idp:renters');
   // The tenants that the page suggests have keys.
-  await createKey(tenant.client, { namespace, displayName: 'first' });
+  await createKey(tenant.client, { namespace: tenant.name, displayName: 'first' });
 }, 120_000);
 
 afterAll(async () => {
@@ -139,6 +139,11 @@ describeWith('chromium')('signing in at an OpenID provider', () => {
     provider.people.set('ann', { email: 'ann@example.com', groups: ['others'] });
     const { status, body } = await askForToken();
     expect([status, body.error?.message]).toEqual([403, expect.stringContaining('oidc:ann@example.com may not see')]);
+    provider.people.set('ann', { email: 'ann@example.com', groups: ['renters'] });
+    expect((await askForToken()).status).toBe(201);
+    // The last group: the provider leaves the claim out.
+    provider.people.set('ann', { email: 'ann@example.com', groups: undefined });
+    expect((await askForToken()).status).toBe(403);
     provider.people.delete('ann');
     expect((await askForToken()).status).toBe(401);
     await page.reload();

@@ -28,12 +28,15 @@ beforeAll(async () => {
   ({ tenant, dashboard, api } = world);
   const namespace = tenant.name;
   // Of Berth's own namespace.
-  engine = await serveModel(tenant, {
-    models: [MODEL],
-    dialects: ['chat', 'messages'],
-    contextLength: 40_960,
-    metrics: METRICS,
-  });
+  engine = await serveModel(
+    { client: tenant.client, name: world.namespace },
+    {
+      models: [MODEL],
+      dialects: ['chat', 'messages'],
+      contextLength: 40_960,
+      metrics: METRICS,
+    },
+  );
   engine.behave({
     kind: 'answer',
     reply: { text: ANSWER, reasoning: 'Ships are large.', inputTokens: 21, outputTokens: 9 },

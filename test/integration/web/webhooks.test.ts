@@ -39,7 +39,7 @@ beforeAll(async () => {
   const { client, name } = world.tenant;
   await kindsCounted(client);
   const env = { BERTH_WEBHOOK_NETWORKS: '127.0.0.0/8' };
-  notifier = await startBerth(inject('cluster').kubeconfig, 'notifier', name, { env });
+  notifier = await startBerth(inject('cluster').kubeconfig, 'notifier', world.namespace, { env });
   receiver = createServer((request, response) => void take(request, response)).listen(0, '127.0.0.1');
   await once(receiver, 'listening');
   url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook?of=us`;

@@ -2,10 +2,12 @@ import { connect, type Socket } from 'node:net';
 import { Router } from 'express';
 import { type Logger, pino } from 'pino';
 import { Registry } from 'prom-client';
+import { AccessWatch } from '../../../src/access/access-watch.ts';
+import { Authenticator } from '../../../src/access/authenticator.ts';
 import { ceilingsReader } from '../../../src/access/ceilings.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
+import type { Tenants } from '../../../src/access/tenants.ts';
 import { personSigningKey, publicPart } from '../../../src/access/person-token.ts';
-import { Authenticator } from '../../../src/http/interface/auth/authenticator.ts';
 import { People } from '../../../src/http/interface/auth/people.ts';
 import type { ApiDeps, ModelEndpoints } from '../../../src/http/server/context.ts';
 import { CallLimits } from '../../../src/http/interface/request-limit.ts';
@@ -25,6 +27,7 @@ import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
 import { dashboardRouter } from '../../../src/web/router.ts';
+import { ALL_TENANTS } from '../access.ts';
 
 export interface LoneApiOptions {
   /** Tenants; the token of each is its name. */
@@ -40,6 +43,8 @@ export interface LoneApiOptions {
   /** Asks exporters; without it every question fails. */
   readMonitor?: ApiDeps['readMonitor'];
   clock?: Clock;
+  /** By default every namespace is a tenant. */
+  namespaces?: Tenants;
   /** In place of the keys of the tenants. */
   apiKeys?: ReadStore<ApiKey>;
   /** What is other than usual in the keys of tenants. */
@@ -49,12 +54,14 @@ export interface LoneApiOptions {
   /** By default none. */
   terminals?: ApiDeps['terminals'];
   /** By default none. */
-  models?: (process: { registry: Registry; log: Logger; clock: Clock }) => ModelEndpoints;
+  models?: (process: { registry: Registry; log: Logger; clock: Clock; access: AccessWatch }) => ModelEndpoints;
   log?: Logger;
-  /** A host of a port of an instance, where 204 answers everything. */
+  /** A host of a port of an instance, where 204 answers everything but /never. */
   portHost?: string;
   maxConnections?: number;
   trustProxy?: ApiDeps['trustProxy'];
+  /** Proxies have an address of their own. */
+  hasIngress?: boolean;
   /** By default nothing is traced. */
   tracer?: ApiDeps['tracer'];
 }
@@ -65,6 +72,8 @@ export interface LoneApi extends ApiServer {
   metric(name: string): Promise<number>;
   /** A connection that has sent these bytes. */
   send(...bytes: (string | Buffer)[]): Client;
+  /** The same at the address of proxies. */
+  sendProxied(...bytes: (string | Buffer)[]): Client;
 }
 
 function filled<T extends KubeObject>(objects: readonly T[], indexers?: IndexFunctions<T>): ReadStore<T> {
@@ -111,11 +120,16 @@ export class Client {
 function fakePorts(portHost: string | undefined): ApiDeps['ports'] {
   const ports: Pick<ApiDeps['ports'], 'hostOf' | 'page' | 'close'> = {
     hostOf: ({ headers: { host } }) => (host !== undefined && host === portHost ? { port: 80, uid: 'uid' } : undefined),
-    page: ({ response }) => Promise.resolve(void response.writeHead(204).end()),
+    page: async ({ request, response, answer }) =>
+      answer(() => {
+        if (request.url !== '/never') response.writeHead(204).end();
+      }),
     close: () => undefined,
   };
   return ports as ApiDeps['ports'];
 }
+
+const NO_MODELS: ModelEndpoints = { router: Router(), calls: new Map(), endCalls: () => undefined };
 
 /** The HTTP interface in this process, without a cluster. */
 export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
@@ -145,6 +159,9 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
   const client = new Proxy((options.client ?? {}) as KubeClient, {
     get: (target, name) => Reflect.get(target, name) ?? refuse,
   });
+  const tenancy = options.namespaces ?? ALL_TENANTS;
+  const authenticator = new Authenticator({ apiKeys: stores.apiKeys, tenants: tenancy, clock });
+  const access = new AccessWatch({ authenticator, apiKeys: stores.apiKeys, tenants: tenancy, clock });
   const ceilings = ceilingsReader(stores.tenantLimits);
   const registry = new Registry();
   const { log = pino({ level: 'silent' }) } = options;
@@ -153,8 +170,10 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     client,
     stores,
     offers: new Inventory({ ...stores, storageClasses: filled([]) }, clock),
-    models: options.models?.({ registry, log, clock }) ?? { router: Router(), calls: new Map() },
-    authenticator: new Authenticator({ apiKeys: stores.apiKeys, clock }),
+    models: options.models?.({ registry, log, clock, access }) ?? NO_MODELS,
+    authenticator,
+    access,
+    tenants: tenancy,
     dashboard: dashboardRouter({ client, stores, clock, log, sessionKey, webhooks: options.webhooks !== undefined }),
     people: new People({ readKey: async () => publicPart(personSigningKey(await sessionKey())), clock }),
     ports: fakePorts(options.portHost),
@@ -173,17 +192,21 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     registry,
     ...(maxConnections !== undefined && { maxConnections }),
     address: { host: '127.0.0.1', port: 0 },
+    ...(options.hasIngress && { ingress: { host: '127.0.0.1', port: 0 } }),
   });
   const clients: Client[] = [];
+  const sendTo = (port: number, bytes: (string | Buffer)[]): Client => {
+    const sender = new Client(port);
+    clients.push(sender);
+    for (const one of bytes) sender.socket.write(one);
+    return sender;
+  };
   return {
     address: server.address,
+    ingress: server.ingress,
     registry,
-    send(...bytes) {
-      const sender = new Client(server.address.port);
-      clients.push(sender);
-      for (const one of bytes) sender.socket.write(one);
-      return sender;
-    },
+    send: (...bytes) => sendTo(server.address.port, bytes),
+    sendProxied: (...bytes) => sendTo(server.ingress?.port ?? 0, bytes),
     async metric(name) {
       const metric = await registry.getSingleMetric(name)?.get();
       return metric?.values[0]?.value ?? 0;
@@ -191,6 +214,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     async close() {
       for (const { socket } of clients) socket.destroy();
       await server.close();
+      access.close();
     },
   };
 }

@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { expect } from 'vitest';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { type BerthProcess, startBerth } from '../berth-process.ts';
+import { kindsCounted } from '../kinds-counted.ts';
 import { waitFor } from '../wait-for.ts';
 import { connect } from './api.ts';
 import { type Call, clientOf } from './client.ts';
@@ -31,8 +32,10 @@ export async function startRush(kubeconfig: string): Promise<Rush> {
   await using stack = new AsyncDisposableStack();
   const api = stack.use(await startReplicas(kubeconfig));
   const cluster = stack.use(await connect(kubeconfig, api, pino({ level: 'fatal' })));
+  // Before that the API server has no answer for some of those who ask at once.
+  await kindsCounted(cluster.client);
   const namespace = await cluster.namespace('http-rush');
-  const controller = stack.use(await startBerth(kubeconfig, 'controller', namespace));
+  const controller = stack.use(await startBerth(kubeconfig, 'controller', await cluster.namespace('http-rush-berth')));
   stack.defer(await addNode(cluster.client, gpuNode(`node-${product.toLowerCase()}`, product, GPUS)));
   const call = clientOf(api.url, await cluster.key(namespace));
 

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { Bills } from '../../../src/ledger/bills.ts';
 import {
-  accountsOf,
   type Account,
   drawsOn,
   firstHour,
@@ -13,6 +12,7 @@ import {
   nextPercentMs,
   statusOfLines,
 } from '../../../src/budgets/accounts.ts';
+import { type AccountInput, type Holder, KeptAccounts } from '../../../src/budgets/kept-accounts.ts';
 import { intervalOf } from '../../../src/ledger/interval.ts';
 import { monthOf } from '../../../src/ledger/month.ts';
 import { totalsOf, UsageReport } from '../../../src/ledger/report.ts';
@@ -28,6 +28,9 @@ import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 const HOUR = 3_600_000;
 const MONTH = monthOf(Date.UTC(2026, 10, 23));
 const NOW = Date.UTC(2026, 10, 23, 12);
+
+const accountsOf = (owners: string[], input: Omit<AccountInput, 'revision'>) =>
+  new KeptAccounts().of(owners, { ...input, revision: 0 });
 
 const empty = (): Account => ({ spent: new Spending(), reserved: new Spending(), perHour: new Spending() });
 
@@ -283,9 +286,10 @@ test('claims that have room, and looks at the computed moments, never spend more
       const recorded = new RecordedSpending(MONTH);
       const holders: { instance: GpuInstance; claim: Claim }[] = [];
       let now = MONTH.from;
+      const kept = new KeptAccounts();
       const count = () => {
-        const input = { namespace: 'default', holders, recorded, isRecorded: () => false, now };
-        return accountsOf([TENANT], input).get(TENANT) ?? empty();
+        const input = { namespace: 'default', holders, recorded, isRecorded: () => false, revision: 0, now };
+        return kept.of([TENANT], input).get(TENANT) ?? empty();
       };
       /** Looks until then whenever a whole per cent is due. True when the budget was spent. */
       const runUntil = (end: number): boolean => {
@@ -318,4 +322,90 @@ test('claims that have room, and looks at the computed moments, never spend more
     { numRuns: 200 },
   );
   expect(ends).toBeGreaterThan(20);
+});
+
+test('accounts that are kept are those that are counted from scratch, whatever came, changed and went meanwhile', () => {
+  const claim = fc.record({
+    gpuCount: fc.integer({ min: 0, max: 8 }),
+    gpuShare: fc.constantFrom('1', '1/7', '1/4'),
+    pricePerHour: fc.constantFrom('2.49', '0.000001', '98.32', '0', '0.333333'),
+    currency: fc.constantFrom('USD', 'EUR'),
+    createdBy: fc.constantFrom('key/ci', 'key/other', 'person/ann'),
+  });
+  const name = fc.constantFrom('a', 'b', 'c');
+  const step = fc.oneof(
+    fc.record({ do: fc.constant('claim' as const), name, claim, isAssumed: fc.boolean() }),
+    fc.record({ do: fc.constant('claim' as const), name, claim, isAssumed: fc.constant(false) }),
+    ...[0, 1].map(() =>
+      fc.record({ do: fc.constant('ready' as const), name, agoMs: fc.integer({ min: 0, max: 900 * HOUR }) }),
+    ),
+    fc.record({ do: fc.constant('assume' as const), name, claim }),
+    fc.record({ do: fc.constant('end' as const), name, isWritten: fc.boolean() }),
+    fc.record({ do: fc.constant('record' as const), name }),
+    fc.record({ do: fc.constant('forget' as const), name }),
+    fc.record({ do: fc.constant('go' as const), name }),
+    fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: -HOUR, max: 200 * HOUR }) }),
+  );
+  const owners = [TENANT, 'key/ci', 'key/other', 'person/ann'];
+  const plain = (accounts: Map<string, Account>) =>
+    [...accounts].map(([owner, account]) => [
+      owner,
+      ...[account.spent, account.reserved, account.perHour].map(({ gpuMs, costs }) => [
+        gpuMs,
+        Object.fromEntries([...costs].toSorted(([x], [y]) => (x < y ? -1 : 1))),
+      ]),
+    ]);
+  let spent = 0;
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40, size: 'max' }), (steps) => {
+      let now = NOW;
+      let revision = 0;
+      const holders = new Map<string, Holder>();
+      const recorded = new Set<string>();
+      const kept = new KeptAccounts();
+      const change = (one: string, status: GpuInstanceStatus, assumed?: Claim): void => {
+        holders.set(one, { instance: gpuInstance(one, {}, status), claim: status.claim ?? assumed });
+      };
+      for (const one of steps) {
+        const holder = 'name' in one ? holders.get(one.name) : undefined;
+        const status = holder?.instance.status ?? {};
+        const start = status.incarnation ?? 0;
+        if (one.do === 'claim' && holder?.claim === undefined) {
+          const made = claimOn('n', one.claim);
+          const { stages: _stages, ending: _ending, ...rest } = status;
+          change(one.name, { ...rest, incarnation: start + 1, ...(!one.isAssumed && { claim: made }) }, made);
+        } else if (one.do === 'assume' && holder !== undefined && status.claim === undefined) {
+          // The same object: a grant or its end that no cache shows yet.
+          const claims = holder.claim === undefined ? claimOn('n', one.claim) : undefined;
+          holders.set(one.name, { instance: holder.instance, claim: claims });
+        } else if (one.do === 'ready' && status.claim !== undefined) {
+          change(one.name, { ...status, stages: { ready: new Date(now - one.agoMs).toISOString() } });
+        } else if (one.do === 'end' && status.claim !== undefined) {
+          const ending = { reason: 'Stopped', message: '', at: new Date(now).toISOString() };
+          const interval = intervalOf(status, now);
+          const { claim: _claim, ...rest } = status;
+          const intervals = [...(status.intervals ?? []), ...(interval ? [interval] : [])];
+          change(one.name, one.isWritten ? { ...rest, intervals } : { ...status, ending });
+        } else if (one.do === 'record') {
+          recorded.add(`${holder?.instance.metadata.uid}/${start}`);
+          revision += 1;
+        } else if (one.do === 'forget' && holder !== undefined) change(one.name, { ...status, intervals: [] });
+        else if (one.do === 'go') holders.delete(one.name);
+        else if (one.do === 'wait') now += one.ms;
+        const spending = new RecordedSpending(monthOf(now));
+        const input = {
+          namespace: 'default',
+          holders: holders.values(),
+          recorded: spending,
+          isRecorded: (uid: string, number: number) => recorded.has(`${uid}/${number}`),
+          now,
+        };
+        const found = plain(kept.of(owners, { ...input, revision }));
+        expect(found).toEqual(plain(accountsOf(owners, { ...input, holders: holders.values() })));
+        if (found.some(([, sum]) => (sum as [bigint])[0] > 0n)) spent += 1;
+      }
+    }),
+    { numRuns: 300 },
+  );
+  expect(spent).toBeGreaterThan(500);
 });

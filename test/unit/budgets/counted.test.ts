@@ -26,7 +26,8 @@ it('a budget is spent for what draws on it', () => {
   expect(
     spentMessage(status(['GPU-hours', '9.00', '9.00']), tenantBudget(['gold']), { perHour: '0', currency: 'USD' }),
   ).toContain('The operator can change budget in TenantPolicy gold.');
-  expect(spentMessage(status(['USD', '5.00', '-5.00'], ['EUR', '0.00', '0.00']), tenantBudget([]))).toBeUndefined();
+  const credited = status(['USD', '5.00', '-5.00'], ['EUR', '0.00', '0.00']);
+  expect(spentMessage(credited, tenantBudget([]), { perHour: '1.00', currency: 'USD' })).toBeUndefined();
 });
 
 it('the budget of a key is what the controller counted in this month, and people have none', () => {

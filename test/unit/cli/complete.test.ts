@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { completionScript, wordsFor } from '../../../src/cli/complete.ts';
 import { help, helpOf } from '../../../src/cli/help.ts';
+import { berth, list } from '../../support/scripted-cli.ts';
 import { COMMANDS } from '../../../src/cli/table/commands.ts';
 import { run } from '../../../tools/lib/shell.ts';
 
@@ -12,6 +13,30 @@ it('commands, second words, options and shells are completed', () => {
   expect(wordsFor(['rent', '--'], '--gp')).toEqual([]);
   expect(wordsFor(['nothing'], '')).toEqual([]);
   expect(wordsFor(['help'], 'sho')).toEqual(['show']);
+});
+
+it('values, and what options and operands name, are completed', async () => {
+  const complete = async (words: string[], ...data: object[]): Promise<string[]> => {
+    const { code, out, said } = await berth(['__complete', ...words], [list(...data)]);
+    expect([code, said]).toEqual([0, '']);
+    return out.split('\n').slice(0, -1);
+  };
+  expect(await complete(['set', 'i-1', '--on-expiry', ''])).toEqual(['stop', 'delete']);
+  expect(await complete(['usage', '--by', 'd'])).toEqual(['day']);
+  expect(await complete(['rent', '-g', ''], { gpu_name: 'NVIDIA-L4' }, { gpu_name: 'NVIDIA-L4' })).toEqual([
+    'NVIDIA-L4',
+  ]);
+  expect(await complete(['chat', '-m', 'Q'], { id: 'Qwen/Qwen3' }, { id: 'other' })).toEqual(['Qwen/Qwen3']);
+  const instances = [
+    { id: 'i-1', name: 'train' },
+    { id: 'i-2', name: 'two words; rm' },
+  ];
+  expect(await complete(['ssh', ''], ...instances)).toEqual(['i-1', 'train', 'i-2']);
+  expect(await complete(['rm', 'i-1', 't'], ...instances)).toEqual(['train']);
+  expect(await complete(['show', 'i-1', ''], ...instances)).toEqual([]);
+  expect(await complete(['keys', 'rm', ''], { id: 7, name: 'laptop' })).toEqual(['7']);
+  expect(await complete(['templates', 'show', 'tr'], { id: 7, name: 'train' })).toEqual(['train']);
+  expect(await complete(['run', '--gpu', 'l4', '--', ''], ...instances)).toEqual([]);
 });
 
 it('the script of bash works in bash, where words have spaces and quotes', async () => {

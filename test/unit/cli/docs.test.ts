@@ -29,7 +29,8 @@ function callsIn(path: string): string[] {
 
 describe.each(['docs/cli.md', 'README.md'])('%s', (path) => {
   it.each(callsIn(path))('shows a line that the program takes: %s', (line) => {
-    const words = wordsOf(line).slice(1);
+    const all = wordsOf(line).slice(1);
+    const words = all[0] === '--profile' ? all.slice(2) : all;
     const { command, args } = findCommand(words) ?? {};
     expect(command).toBeDefined();
     if (command !== undefined && args !== undefined) parseCommand(command, args);

@@ -14,6 +14,7 @@ const OFFER = {
   isolation: 'whole',
   mig_profile: null,
   available: 1,
+  available_by_preemption: 0,
   simulated: false,
   price_per_hour: { on_demand: '0.50', interruptible: '0.20', currency: 'USD' },
   cpu_cores: 4,
@@ -112,7 +113,7 @@ it('bare, it asks: a part of a name, a number, and yes', async () => {
   const answers = [list(OFFER, other), list({ id: 1 }), json(201, RECORD), READY];
   const result = await berth(['rent'], answers, ['nothing', 'h100', '1', 'y']);
   expect(result.code).toBe(0);
-  expect(result.said).toContain('No free offer is called nothing.');
+  expect(result.said).toContain('No free offer is called nothing: write a number');
   expect(JSON.parse(result.seen[2]?.body ?? '')).toEqual({ ask_id: 8 });
 });
 
@@ -128,6 +129,14 @@ it('without a free place it waits in line for the kind that would do, when it ma
   });
 });
 
+it('rents on demand what interruptible instances end for, and says so of no other', async () => {
+  const taken = { ...OFFER, available: 0, available_by_preemption: 1 };
+  const result = await berth(['rent', '--gpu', 'l4', '--yes'], [list(taken), json(201, RECORD), READY]);
+  expect([result.code, JSON.parse(result.seen[1]?.body ?? '')]).toEqual([0, { ask_id: 7 }]);
+  const cheaper = await berth(['rent', '--gpu', 'l4', '--interruptible', '--yes'], [list(taken)]);
+  expect(cheaper.code).toBe(5);
+});
+
 it('a start that fails is a failure, in the words of the instance', async () => {
   const failed = {
     ...RECORD,
@@ -140,6 +149,14 @@ it('a start that fails is a failure, in the words of the instance', async () => 
   const result = await berth(['rent', '--offer', '7', '--yes'], answers);
   expect([result.code, result.out]).toEqual([1, '']);
   expect(result.said).toContain('berth: i-1 is failed: The registry says no.\nberth events i-1 tells');
+});
+
+it('berth show says how an instance that is over starts again', async () => {
+  const whole = { ...RECORD, ports: [], env_names: [], usage: null, node: null, price_per_hour: null, disk_gb: null };
+  const failed = { ...whole, state: 'failed', reason: 'ContainerFailed', message: 'It ended.' };
+  expect((await berth(['show', 'i-1'], [json(200, failed)])).out).toMatch(/^next step +berth start i-1$/m);
+  const { code, out } = await berth(['show', 'i-1'], [json(200, whole)]);
+  expect([code, out.includes('next step')]).toEqual([0, false]);
 });
 
 describe('berth start', () => {
@@ -203,6 +220,29 @@ it('a name stands for its instance, and two of the same name for none', async ()
   expect([removed.code, removed.seen[2]?.line]).toEqual([0, 'DELETE /api/v1/instances/i-1']);
   const both = await berth(['rm', 'mine', '-y'], [missing, list(named, { ...named, id: 'i-2' })]);
   expect([both.code, both.said]).toEqual([2, expect.stringContaining('i-1, i-2')]);
+});
+
+it('stop says what becomes of the disk, and asks where it is lost', async () => {
+  const kept = { ...RECORD, node: 'n', disk_persistent: true, disk_gb: 10 };
+  const stopped = await berth(['stop', 'i-1'], [json(200, kept), json(200, kept)]);
+  expect([stopped.code, stopped.said]).toEqual([0, expect.stringContaining('Its disk stays.')]);
+  const lost = { ...kept, disk_persistent: false };
+  const asked = await berth(['stop', 'i-1'], [json(200, lost), json(200, lost)]);
+  expect([asked.code, asked.seen.length]).toEqual([2, 1]);
+  const no = await berth(['stop', 'i-1'], [json(200, lost), json(200, lost)], ['n']);
+  expect([no.code, no.seen.length]).toEqual([1, 1]);
+  expect(no.said).toContain('/workspace (10 GB) will be deleted');
+  const yes = await berth(['stop', 'i-1', '--yes'], [json(200, lost), json(200, lost)]);
+  expect([yes.code, yes.seen[1]?.body]).toEqual([0, '{"state":"stopped"}']);
+  expect(yes.said).toContain('/workspace is deleted.');
+  expect(yes.said).not.toContain('stays');
+  // What has no place has no disk to lose, and neither has what is simulated.
+  for (const one of [
+    { ...lost, node: null },
+    { ...lost, simulated: true },
+  ]) {
+    expect((await berth(['stop', 'i-1'], [json(200, one), json(200, one)])).code).toBe(0);
+  }
 });
 
 it('chat streams the answer, and takes the only model', async () => {

@@ -44,9 +44,9 @@ describe('a command line', () => {
   it.each([
     ['show', 'berth show needs INSTANCE.'],
     ['ls one', 'berth ls does not take one.'],
-    ['rent --nothing', "Unknown option '--nothing'."],
+    ['rent --nothing', 'berth rent has no option --nothing.'],
     ['ls -- x', 'berth ls takes nothing after --.'],
-    ['keys create', 'berth keys does not take create.'],
+    ['keys create', 'berth ssh-keys does not take create.'],
     ['extend i-1', 'berth extend needs TIME.'],
   ])('is refused: %s', (line, message) => {
     expect(refusal(line)).toContain(message);

@@ -25,16 +25,24 @@ afterEach(async () => {
 interface Given {
   /** Beside BERTH_URL and BERTH_API_KEY. */
   env?: Record<string, string>;
+  /** Where the program finds this machine. */
+  host?: string;
 }
 
-async function start(words: readonly string[], answer: RequestListener, { env: given = {} }: Given = {}) {
+/** `URL` among the words is the address of the server. */
+async function start(
+  words: readonly string[],
+  answer: RequestListener,
+  { env: given = {}, host = '127.0.0.1' }: Given = {},
+) {
   server = createServer(answer);
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });
   const { port } = server.address() as AddressInfo;
-  const env = { ...process.env, BERTH_URL: `http://127.0.0.1:${port}`, BERTH_API_KEY: 'key', ...given };
-  return spawn(process.execPath, [MAIN, ...words], { env });
+  const url = `http://${host}:${port}`;
+  const env = { ...process.env, BERTH_URL: url, BERTH_API_KEY: 'key', ...given };
+  return spawn(process.execPath, [MAIN, ...words.map((word) => (word === 'URL' ? url : word))], { env });
 }
 
 const OFFER = {
@@ -42,6 +50,7 @@ const OFFER = {
   gpu_name: 'L4',
   gpu_count: 1,
   available: 1,
+  available_by_preemption: 0,
   price_per_hour: { on_demand: '0.50', interruptible: '0.20', currency: 'USD' },
 };
 
@@ -127,4 +136,24 @@ it('what is piped has no colour and is as wide as it is', async () => {
   const { code, stdout } = await finished(await start(['offers'], answer, { env }));
   expect([code, stdout.toString()]).toEqual([0, expect.stringContaining(`1 x ${name}  `)]);
   expect(stdout.toString()).not.toContain('\u001b');
+});
+
+// Linux takes 0.0.0.0 for this machine, and it is no address of the loopback.
+it.each<{ words: string[]; env: Record<string, string>; heard: number }>([
+  { words: ['ls'], env: {}, heard: 0 },
+  { words: ['login', 'URL'], env: { BERTH_API_KEY: '' }, heard: 0 },
+  { words: ['ls'], env: { BERTH_PLAIN_HTTP: 'true' }, heard: 1 },
+  { words: ['login', '--plain-http', 'URL'], env: {}, heard: 1 },
+])('$words with $env sends a key to another machine in the clear $heard times', async ({ words, env, heard }) => {
+  let requests = 0;
+  const answer: RequestListener = (_request, response) => {
+    requests += 1;
+    response.end('{"data":[]}');
+  };
+  const child = await start(words, answer, { host: '0.0.0.0', env: { ...env, HOME: home, XDG_CONFIG_HOME: '' } });
+  child.stdin.end('berth_secret\n');
+  const { code, stderr } = await finished(child);
+  expect([code, requests]).toEqual([heard === 1 ? 0 : 2, heard]);
+  if (heard === 0)
+    expect(stderr).toContain('is not encrypted: others on the network could read the key. Nothing was sent.');
 });

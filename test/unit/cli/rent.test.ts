@@ -1,9 +1,12 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { extended } from '../../../src/cli/commands/change.ts';
 import type { FoundOffer, InstanceRecord } from '../../../src/wire/records.ts';
 import type { Input } from '../../../src/cli/options.ts';
 import { parseCommand } from '../../../src/cli/parse.ts';
-import { lifeOf, programOf, variablesOf } from '../../../src/cli/rent/body.ts';
+import { fileOf, lifeOf, programOf, variablesOf } from '../../../src/cli/rent/body.ts';
 import { progress } from '../../../src/cli/rent/progress.ts';
 import { hasName, searchOf } from '../../../src/cli/rent/search.ts';
 import { findCommand } from '../../../src/cli/table/commands.ts';
@@ -68,6 +71,17 @@ describe('the body of a rental', () => {
     await expect(programOf(read('rent', '--env-file', '/nowhere'), {})).rejects.toThrow('--env-file: ENOENT');
   });
 
+  it('reads files as Windows writes them, and changes no byte of others without a word', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'berth-files-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = (bytes: Buffer): string => {
+      writeFileSync(join(folder, 'file'), bytes);
+      return join(folder, 'file');
+    };
+    expect(await fileOf('file', file(Buffer.from('\ufeff{"a": "\u00e9"}\r\n')))).toBe('{"a": "\u00e9"}\r\n');
+    await expect(fileOf('on-start', file(Buffer.from('echo J\xf6rg', 'latin1')))).rejects.toThrow('not text in UTF-8');
+  });
+
   it('asks for memory as data sheets write it, and for names in any case', () => {
     const search = searchOf(read('rent', '--memory', '24', '--gpus', '2', '--interruptible'));
     expect(search).toEqual({ min_gpu_memory_mb: 22_888, gpu_count: 2, type: 1 });
@@ -76,6 +90,20 @@ describe('the body of a rental', () => {
       true,
       true,
       false,
+      true,
+    ]);
+    // Whole words: an L4 is no L40S, and an A10 no A100. What follows each other may be one word.
+    const named = (name: string, text: string): boolean => hasName({ gpu_name: name }, text);
+    expect([
+      named('NVIDIA-L40S', 'l4'),
+      named('NVIDIA-A100-SXM4-80GB', 'a10'),
+      named('NVIDIA-A100-SXM4-80GB', ''),
+    ]).toEqual([false, false, false]);
+    const rtx = 'NVIDIA-GeForce-RTX-4090';
+    expect(['rtx4090', 'RTX 4090', '4090', 'geforce_rtx'].map((text) => named(rtx, text))).toEqual([
+      true,
+      true,
+      true,
       true,
     ]);
   });

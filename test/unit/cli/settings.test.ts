@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { baseUrl, checkedKey, readAccess, storeAccess } from '../../../src/cli/settings.ts';
+import { baseUrl, checkedKey, readAccess, requireEncrypted, storeAccess } from '../../../src/cli/settings.ts';
 
 let home: string;
 beforeEach(async () => {
@@ -60,5 +60,36 @@ describe('access', () => {
       expect(() => checkedKey(text)).toThrow(/no API key/);
       expect(() => checkedKey(text)).not.toThrow(/secret|two words/);
     }
+  });
+});
+
+describe('a key in the clear', () => {
+  it.each([
+    'http://gpu.example.com',
+    'http://10.0.0.7:8080',
+    'http://localhost.example.com',
+    'http://127.0.0.1.example.com',
+    'http://[fd00::1]:8080',
+    'http://0.0.0.0:8080',
+  ])('does not go to %s', (text) => {
+    const url = baseUrl(text);
+    expect(() => requireEncrypted({ url })).toThrow(`${url} is not encrypted`);
+    expect(() => requireEncrypted({ url, plainHttp: true })).not.toThrow();
+  });
+
+  it.each(['gpu.example.com', 'http://localhost:8080', 'http://127.8.0.1', 'http://[::1]:8080'])(
+    'goes to %s',
+    (text) => {
+      expect(() => requireEncrypted({ url: baseUrl(text) })).not.toThrow();
+    },
+  );
+
+  it('is allowed by the environment, and by what was said at the login', async () => {
+    const env = { HOME: home, BERTH_URL: 'http://two:1', BERTH_API_KEY: 'key' };
+    expect(() => requireEncrypted({ url: 'http://two:1' })).toThrow('Nothing was sent');
+    expect(await readAccess({ ...env, BERTH_PLAIN_HTTP: 'true' })).toMatchObject({ plainHttp: true });
+    const stored = { url: 'http://two:1/api/v1', key: 'berth_two', plainHttp: true };
+    await storeAccess({ HOME: home }, stored);
+    expect(await readAccess({ HOME: home })).toEqual(stored);
   });
 });

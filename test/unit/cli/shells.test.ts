@@ -73,6 +73,7 @@ const LINES = [
   ['a command and an instance', `berth sho${TAB}i-a${TAB}`, 'show i-abc'],
   ['the second word of a command', `berth keys ad${TAB}x`, 'keys add x'],
   ['an option', `berth rent --on-ex${TAB}stop`, 'rent --on-expiry stop'],
+  ['a value of an option', `berth rent --on-expiry de${TAB}`, 'rent --on-expiry delete'],
   ['an instance to copy to, without a space after its colon', `berth cp f i-x${TAB}/w`, 'cp f i-xyz:/w'],
   ['a file where nothing else is meant', `berth keys add lap${TAB}`, 'keys add laptop.pub'],
 ] as const;

@@ -1,6 +1,18 @@
-import { expect, it } from 'vitest';
+import {
+  chmodSync,
+  lstatSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { InstanceRecord } from '../../../src/wire/records.ts';
-import { loginOf, remotePath, withHostKeys } from '../../../src/cli/commands/ssh.ts';
+import { hostsOf, loginOf, prependLine, remotePath, withHostKeys } from '../../../src/cli/commands/ssh.ts';
 
 const ssh = { host: 'gpu.example.com', port: 22, user: 'i-1.team', command: '', known_hosts: 'line' };
 const running = (changes: object): InstanceRecord =>
@@ -29,4 +41,55 @@ it('a colon after a slash does not make a path remote', () => {
     undefined,
     undefined,
   ]);
+});
+
+it('names that others chose shadow no host of the user', () => {
+  expect(hostsOf({ id: 'i-1a2b3c4d5e6f', name: 'github.com' })).toEqual([
+    'i-1a2b3c4d5e6f',
+    'i-1a2b3c4d5e6f.berth',
+    'github.com.berth',
+  ]);
+  expect(hostsOf({ id: 'dev', name: 'dev' })).toEqual(['dev.berth']);
+  expect(hostsOf({ id: 'i-1a2b3c4d5e6f', name: '* !x' })).toEqual(['i-1a2b3c4d5e6f', 'i-1a2b3c4d5e6f.berth']);
+});
+
+describe('a file of the user', () => {
+  const place = (): string => {
+    const folder = mkdtempSync(join(tmpdir(), 'berth-user-file-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    return folder;
+  };
+  const LATIN = Buffer.from('# Ger\xe4t von J\xf6rg\r\nHost dev\r\n', 'latin1');
+
+  it('gets a line in front, and keeps every other byte, its mode and its link', async () => {
+    const folder = place();
+    writeFileSync(join(folder, 'dotfile'), LATIN);
+    chmodSync(join(folder, 'dotfile'), 0o640);
+    symlinkSync('dotfile', join(folder, 'config'));
+    expect(await prependLine(join(folder, 'config'), 'Include "/home/J\u00f6rg"')).toBe(true);
+    const after = readFileSync(join(folder, 'dotfile'));
+    expect(after.equals(Buffer.concat([Buffer.from('Include "/home/J\u00f6rg"\n\n'), LATIN]))).toBe(true);
+    expect(lstatSync(join(folder, 'config')).isSymbolicLink()).toBe(true);
+    expect(lstatSync(join(folder, 'dotfile')).mode & 0o777).toBe(0o640);
+    expect(await prependLine(join(folder, 'config'), 'Include "/home/J\u00f6rg"')).toBe(false);
+    expect(readFileSync(join(folder, 'dotfile')).equals(after)).toBe(true);
+    expect(readdirSync(folder).toSorted()).toEqual(['config', 'dotfile']);
+  });
+
+  it('that has the line with the line ends of Windows is left alone', async () => {
+    const path = join(place(), 'config');
+    writeFileSync(path, 'Include "x"\r\nHost a\r\n');
+    expect(await prependLine(path, 'Include "x"')).toBe(false);
+  });
+
+  it('that is not there is made for its owner only', async () => {
+    const path = join(place(), '.ssh', 'config');
+    expect(await prependLine(path, 'Include "x"')).toBe(true);
+    expect([readFileSync(path, 'utf8'), lstatSync(path).mode & 0o777]).toEqual(['Include "x"\n', 0o600]);
+  });
+
+  it('that cannot be read is not changed', async () => {
+    const folder = place();
+    await expect(prependLine(folder, 'Include "x"')).rejects.toThrow('cannot be read, so it was not changed');
+  });
 });

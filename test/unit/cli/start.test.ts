@@ -17,5 +17,14 @@ function loadedWith(path: string, found = new Set<string>()): Set<string> {
 it('a command loads what it needs and no other command, so that it starts at once', () => {
   const loaded = [...loadedWith('src/cli/berth.ts')];
   expect(loaded).toContain('src/cli/main.ts');
-  expect(loaded.filter((path) => /\/(commands|table|rent|kube)\//.test(path))).toEqual([]);
+  expect(loaded.filter((path) => /\/(commands|table|rent|run|kube)\//.test(path))).toEqual([]);
+});
+
+it('no start loads what takes the longest of Node: cryptography, and HTTP with TLS', () => {
+  const slow = /^import (?!type\b)[^;]*?'node:(crypto|http|https|tls)';/gm;
+  const texts = [...loadedWith('src/cli/berth.ts'), ...loadedWith('src/cli/help.ts'), 'src/cli/api/transport.ts'];
+  const found = texts.flatMap((path) => {
+    return [...readFileSync(join(ROOT, path), 'utf8').matchAll(slow)].map(([line]) => `${path}: ${line}`);
+  });
+  expect(found).toEqual([]);
 });

@@ -7,7 +7,7 @@ it('a table aligns its columns, and no cell can move the cursor or turn the text
     ['i-1', 'a\u001b[2Jb\n', ''],
     ['i-22', '\u202ex', 'z'],
   ];
-  expect(table(['ID', 'NAME', 'NOTE'], rows)).toBe('ID    NAME     NOTE\ni-1   a?[2Jb?  -\ni-22  ?x       z\n');
+  expect(table(['ID', 'NAME', 'NOTE'], rows)).toBe('ID    NAME    NOTE\ni-1   a?[2Jb  -\ni-22  ?x      z\n');
   expect(plain('é漢')).toBe('é漢');
 });
 

@@ -17,5 +17,5 @@ it('knows a command of the operator from one of renters by its second word', asy
   await expect(berth('keys', 'create', '--bogus')).rejects.toMatchObject({
     stderr: expect.stringContaining("Unknown option '--bogus'"),
   });
-  expect((await berth('keys', '--help')).stdout).toContain('List your SSH keys.');
+  expect((await berth('keys', '--help')).stdout).toContain('List your SSH keys');
 });

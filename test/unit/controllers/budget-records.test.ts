@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { afterEach, expect, it } from 'vitest';
 import { BudgetRecords } from '../../../src/controllers/budgets/records.ts';
 import { TENANT } from '../../../src/budgets/spending.ts';
+import type { Interval } from '../../../src/resources/instances/interval.ts';
 import { formatMoney } from '../../../src/resources/money.ts';
 import type { TokenRecord } from '../../../src/resources/token-record.ts';
 import type { UsageRecord } from '../../../src/resources/usage-record.ts';
@@ -45,7 +46,9 @@ function world() {
   const script = scriptedClient<UsageRecord>();
   // What else the caller has: none of it is for the watch.
   const beside = { metrics: () => undefined };
-  const deps = { ...beside, client: script.client, clock, random: () => 0, log: pino({ level: 'silent' }) };
+  const logged: unknown[] = [];
+  const log = pino({ level: 'error' }, { write: (line: string) => logged.push(JSON.parse(line).record) });
+  const deps = { ...beside, client: script.client, clock, random: () => 0, log };
   const records = new BudgetRecords(deps);
   closing.push(() => records.close());
   const changed: (string | undefined)[] = [];
@@ -61,7 +64,7 @@ function world() {
   /** The watches of usage records, or of token records, in their order. */
   const watchesOf = (kind: 'usagerecords' | 'tokenrecords') =>
     script.watches.filter(({ path }) => path.endsWith(`/${kind}`));
-  return { clock, records, changed, spent, end, watchesOf, ...script };
+  return { clock, records, changed, logged, spent, end, watchesOf, ...script };
 }
 
 it('reads nothing before it is asked, then the records of the month, and follows them', async () => {
@@ -93,7 +96,32 @@ it('reads nothing before it is asked, then the records of the month, and follows
   expect([changed, spent('b')]).toEqual([['b'], '1.00']);
   watchesOf('usagerecords')[1]?.send({ type: 'DELETED', object: record('one', now, 9) });
   await settle();
-  expect(spent('a')).toBe('0.00');
+  expect(spent('a')).toBeUndefined();
+});
+
+it('leaves out a record that cannot be read, as a whole, and the instance counts for itself', async () => {
+  const { clock, records, spent, end, watchesOf, logged } = world();
+  records.at(clock.now());
+  await settle();
+  const now = clock.now();
+  const good = record('one', now, 4);
+  const bad = record('two', now, 5);
+  const half = { ...bad, spec: { ...bad.spec, intervals: [...(bad.spec.intervals ?? [])] } };
+  half.spec.intervals.push({ ...(half.spec.intervals[0] as Interval), start: 8, cost: '12,50' });
+  const today = new Date(now).toISOString().slice(0, 10);
+  watchesOf('usagerecords')[0]?.send({ type: 'ADDED', object: good }, { type: 'ADDED', object: half }, end(6));
+  watchesOf('tokenrecords')[0]?.send({ type: 'ADDED', object: tokens(today, '-5', 5) }, end(6));
+  await settle();
+  expect([spent('a'), spent('a', 'key/ci')]).toEqual(['1.00', '1.00']);
+  const known = records.at(now);
+  expect([known?.isRecorded('uid-one', 7), known?.isRecorded('uid-two', 7)]).toEqual([true, false]);
+  expect(logged).toEqual(['a/two', 'a/tokens']);
+  watchesOf('usagerecords')[1]?.send({
+    type: 'DELETED',
+    object: { ...half, metadata: { ...half.metadata, resourceVersion: '9' } },
+  });
+  await settle();
+  expect(spent('a')).toBe('1.00');
 });
 
 it.each([

@@ -1,11 +1,13 @@
 import { describe, expect, it, test } from 'vitest';
+import { Budgets } from '../../../src/controllers/budgets/budgets.ts';
 import { keepStatuses } from '../../../src/controllers/budgets/statuses.ts';
 import { monthOf } from '../../../src/ledger/month.ts';
 import { RecordedSpending } from '../../../src/budgets/spending.ts';
 import type { ApiKey } from '../../../src/resources/api-key.ts';
-import { CREATED_BY, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
+import { CREATED_BY, type GpuInstance, STARTED_BY } from '../../../src/resources/instances/gpu-instance.ts';
 import { budgetSchema, type BudgetStatus } from '../../../src/resources/tenants/budget.ts';
-import { tenantLimitSpecSchema } from '../../../src/resources/tenants/tenant-limit.ts';
+import type { TokenRecord } from '../../../src/resources/token-record.ts';
+import { tenantLimitSpecSchema, type TenantLimitStatus } from '../../../src/resources/tenants/tenant-limit.ts';
 import { type controllerWorld, held } from '../../support/controller-world.ts';
 import { settle } from '../../support/fake-clock.ts';
 import { claimOn, gpuInstance, gpuPool } from '../../support/inventory-world.ts';
@@ -98,15 +100,44 @@ describe('a claim', () => {
     await reconcile('a');
     await reconcile('b');
     budgets.look('default');
-    expect([woken.splice(0), line.size]).toEqual([['default/b'], 0]);
     budgets.look('default');
-    expect(woken).toEqual([]);
+    expect([woken, line.size]).toEqual([[], 0]);
     const { claim: _claim, ...rest } = instance('a').status ?? {};
     change('a', rest);
     budgets.look('default');
     expect(woken).toEqual(['default/b']);
     await reconcile('b');
     expect(instance('b').status?.claim).toBeDefined();
+  });
+
+  it('that is refused is woken by an early stop where there is room for it, the oldest first and no more than fit', async () => {
+    const { create, reconcile, budgets, woken, change, instance, ready } = metered({
+      costs: [{ currency: 'USD', max: '2.50' }],
+    });
+    const waiters = ['c', 'd', 'e', 'f', 'g'];
+    for (const name of ['a', 'b', ...waiters]) create(name);
+    create('x-big', { gpu: { count: 2 } });
+    for (const name of ['a', 'b', ...waiters, 'x-big']) await reconcile(name);
+    expect(waiters.map((name) => ready(name)?.reason)).toEqual(waiters.map(() => 'BudgetExceeded'));
+    budgets.look('default');
+    expect(woken).toEqual([]);
+    const release = (name: string): void => {
+      const { claim: _claim, ...rest } = instance(name).status ?? {};
+      change(name, rest);
+    };
+    release('a');
+    budgets.look('default');
+    expect(woken.splice(0)).toEqual(['default/c']);
+    // As long as it takes no place, the next look wakes it again, and no other.
+    budgets.look('default');
+    expect(woken.splice(0)).toEqual(['default/c']);
+    await reconcile('c');
+    budgets.look('default');
+    expect(woken).toEqual([]);
+    release('b');
+    release('c');
+    budgets.look('default');
+    expect(woken).toEqual(['default/d', 'default/e']);
   });
 
   it('has room again in the next month, and what was spent before does not count', async () => {
@@ -137,7 +168,11 @@ describe('a claim', () => {
     budgets.look('default');
     woken.length = 0;
     clock.jumpWall(31 * 24 * HOUR);
-    recorded.now = { spending: new RecordedSpending(monthOf(clock.now())), isRecorded: () => false };
+    recorded.now = {
+      spending: new RecordedSpending(monthOf(clock.now())),
+      isRecorded: () => false,
+      revisionOf: () => 0,
+    };
     budgets.look('default');
     expect(woken).toEqual(['default/b']);
     await reconcile('b');
@@ -199,6 +234,17 @@ describe('a spent budget', () => {
   });
 });
 
+/** What calls of the tenant cost in the middle of January. */
+function tokenRecord(cost: string, resourceVersion: string): TokenRecord {
+  const counts = { calls: 1, unreported: 0, inputTokens: 1, cachedInputTokens: 0, outputTokens: 1 };
+  const prices = { inputPrice: '1', cachedInputPrice: '1', outputPrice: '1' };
+  const entry = { by: 'key/ci', model: 'qwen', ...prices, ...counts, cost };
+  return {
+    metadata: { namespace: 'default', name: 'tokens', resourceVersion },
+    spec: { day: '2026-01-11', replica: 'r', calls: 1, cost, currency: 'USD', entries: [entry] },
+  };
+}
+
 function key(name: string, budget: object): ApiKey {
   const spec = { hash: 'a'.repeat(64), prefix: '', displayName: '', scopes: [], revoked: false };
   const metadata = { namespace: 'default', name, uid: `uid-${name}`, resourceVersion: '1' };
@@ -224,6 +270,59 @@ describe('a budget of a key', () => {
     expect(budgets.overspent(instance('c'))).toBeUndefined();
   });
 
+  it('has to bear a start that the key asked for, also where another created it, but none that Berth owes', async () => {
+    const world = metered({});
+    const { create, reconcile, apiKeys, instances, instance, started, budgets, ready, claimed, change } = world;
+    apiKeys.upsert(key('poor', { costs: [{ currency: 'USD', max: '0.50' }] }));
+    apiKeys.upsert(key('able', BUDGET));
+    /** Asks for another start of an instance that ended, over HTTP. */
+    const ask = (name: string, by: string, startRequest: string): void => {
+      const { metadata, spec, status } = instance(name);
+      instances.upsert({
+        metadata: {
+          ...metadata,
+          resourceVersion: `77${startRequest}`,
+          generation: (metadata.generation ?? 1) + 1,
+          annotations: { ...metadata.annotations, [STARTED_BY]: by },
+        },
+        spec: { ...spec, startRequest },
+        ...(status && { status }),
+      });
+    };
+    /** The start that runs is over. */
+    const end = (name: string, reason: string): void => {
+      const { claim: _claim, ...rest } = instance(name).status ?? {};
+      const { generation = 1 } = instance(name).metadata;
+      const { startRequest } = instance(name).spec;
+      change(name, {
+        ...rest,
+        ending: {
+          reason,
+          message: '',
+          at: '2026-01-11T00:00:00.000Z',
+          generation,
+          ...(startRequest && { startRequest }),
+        },
+      });
+    };
+    create('a', {}, 'key/theirs');
+    await reconcile('a');
+    end('a', 'Idle');
+    ask('a', 'key/poor', '1');
+    await reconcile('a');
+    expect([claimed(), ready('a')?.message]).toEqual([[], expect.stringContaining('The budget of APIKey poor')]);
+    ask('a', 'key/able', '2');
+    await reconcile('a');
+    expect(instance('a').status?.claim).toMatchObject({ createdBy: 'key/theirs', startedBy: 'key/able' });
+    started('a', 2 * HOUR);
+    budgets.look('default');
+    expect(budgets.overspent(instance('a'))).toContain('The budget of APIKey able for 2026-01 is spent');
+    end('a', 'Preempted');
+    await reconcile('a');
+    expect(instance('a').status?.claim).toMatchObject({ createdBy: 'key/theirs' });
+    expect(instance('a').status?.claim).not.toHaveProperty('startedBy');
+  });
+
   it('cannot be left by an edit after the claim', async () => {
     const { create, reconcile, apiKeys, instances, instance, started, budgets } = metered({});
     apiKeys.upsert(key('ci', BUDGET));
@@ -240,6 +339,181 @@ describe('a budget of a key', () => {
   });
 });
 
+describe('the budget of a key that was deleted', () => {
+  const LIMIT = { namespace: 'default', name: 'berth', uid: 'uid-limit' };
+
+  /** A tenant whose TenantLimit shows what the controller writes there, and a look that writes. */
+  function remembering(...more: Parameters<typeof metered>) {
+    const world = metered(...more);
+    let version = 1;
+    const put = (status: TenantLimitStatus): void => {
+      version += 1;
+      const metadata = { ...LIMIT, resourceVersion: String(version) };
+      world.limits.upsert({ metadata, spec: tenantLimitSpecSchema.parse({}), status });
+    };
+    put({});
+    const client = {
+      patch: (_type: unknown, { name }: { name: string }, { status }: { status: TenantLimitStatus }) => {
+        const limit = world.limits.store.get('default/berth');
+        if (name === LIMIT.name) put({ ...limit?.status, ...status, keyBudgets: status.keyBudgets ?? undefined });
+        return Promise.resolve(world.limits.store.get('default/berth'));
+      },
+    };
+    const look = (budgets = world.budgets) =>
+      keepStatuses(
+        { ...world.deps, client: client as never, events: { record: () => undefined } },
+        {
+          namespace: 'default',
+          counted: budgets.look('default') ?? [],
+          keyBudgets: budgets.toRemember('default'),
+          signal: new AbortController().signal,
+        },
+      );
+    /** The budgets of the next leader, who saw no key go. */
+    const nextLeader = (): Budgets =>
+      new Budgets({
+        stores: world.deps.stores,
+        ceilingsOf: world.deps.ceilingsOf,
+        clock: world.clock,
+        assumedClaim: () => undefined,
+        recordedAt: () => world.recorded.now,
+      });
+    const remembered = () => world.limits.store.get('default/berth')?.status?.keyBudgets;
+    return { ...world, look, nextLeader, remembered };
+  }
+
+  it('is written with what starts set aside, and when they give it back', async () => {
+    const { create, reconcile, look, limits, instance, change } = remembering({
+      costs: [{ currency: 'USD', max: '50' }],
+    });
+    const line = () => limits.store.get('default/berth')?.status?.budget?.lines[0];
+    await look();
+    expect(line()).toEqual({ unit: 'USD', max: '50.00', spent: '0.00' });
+    create('a');
+    await reconcile('a');
+    await look();
+    expect(line()).toMatchObject({ spent: '0.00', reserved: '1.00' });
+    const { claim: _claim, ...rest } = instance('a').status ?? {};
+    change('a', rest);
+    await look();
+    expect(line()).toEqual({ unit: 'USD', max: '50.00', spent: '0.00' });
+  });
+
+  it('holds for what runs, with what ended before, whoever leads', async () => {
+    const world = remembering({});
+    const { create, reconcile, apiKeys, recorded, clock, started, look, nextLeader, instance, claimed } = world;
+    apiKeys.upsert(key('ci', { costs: [{ currency: 'USD', max: '5' }] }));
+    create('a', {}, 'key/ci');
+    create('b', {}, 'key/other');
+    await reconcile('a');
+    await reconcile('b');
+    await look();
+    // Three dollars by starts that have their records.
+    const spending = new RecordedSpending(monthOf(clock.now()));
+    const sum = { instance: 'i', instanceUid: 'u', product: '', gpuCount: 1, gpuSeconds: 1, currency: 'USD' };
+    const to = new Date(clock.now()).toISOString();
+    const from = new Date(clock.now() - HOUR).toISOString();
+    const interval = { ...sum, start: 1, from, to, cost: '3', pricePerHour: '3', createdBy: 'key/ci' };
+    spending.count(
+      {
+        metadata: { namespace: 'default', name: 'r' },
+        spec: { ...sum, cost: '3', endedAt: to, intervals: [interval] },
+      },
+      1,
+    );
+    recorded.now = { spending, isRecorded: () => false, revisionOf: () => 0 };
+    apiKeys.remove(key('ci', {}));
+    started('a', HOUR);
+    for (const budgets of [world.budgets, nextLeader()]) {
+      await look(budgets);
+      expect(budgets.overspent(instance('a'))).toBeUndefined();
+    }
+    started('a', 2 * HOUR);
+    for (const budgets of [world.budgets, nextLeader()]) {
+      await look(budgets);
+      expect(budgets.overspent(instance('a'))).toMatch(
+        /^The budget of APIKey ci, which was deleted, for 2026-01 is spent: 5\.00 of 5\.00 USD\. .* can create APIKey ci anew/,
+      );
+      expect(budgets.overspent(instance('b'))).toBeUndefined();
+    }
+    // Stopped and started again: it gets no place, nor does anything else that the key made.
+    const { createdBy: _by, ...bill } = { ...interval, cost: '2', pricePerHour: '1', gpuSeconds: 7200 };
+    world.change('a', { incarnation: 1, intervals: [{ ...bill, createdBy: 'key/ci' }] });
+    create('late', {}, 'key/ci');
+    create('free');
+    for (const name of ['a', 'late', 'free']) await reconcile(name);
+    expect(claimed()).toEqual(['b', 'free']);
+    expect(world.ready('a')?.reason).toBe('BudgetExceeded');
+  });
+
+  it('is the last that it had: to lower it and to delete the key at once lifts nothing', async () => {
+    const world = remembering({});
+    const { create, reconcile, apiKeys, started, look, nextLeader, instance, remembered } = world;
+    apiKeys.upsert(key('ci', { costs: [{ currency: 'USD', max: '50' }] }));
+    create('a', {}, 'key/ci');
+    await reconcile('a');
+    started('a', 2 * HOUR);
+    await look();
+    expect(remembered()).toMatchObject([{ name: 'ci', budget: { costs: [{ max: '50' }] } }]);
+    const lowered = key('ci', { costs: [{ currency: 'USD', max: '1' }] });
+    apiKeys.upsert({ ...lowered, metadata: { ...lowered.metadata, resourceVersion: '2' } });
+    apiKeys.remove(lowered);
+    // Also before anything was written, and for the next leader after it was.
+    world.budgets.look('default');
+    expect(world.budgets.overspent(instance('a'))).toContain('of 1.00 USD');
+    await look();
+    const next = nextLeader();
+    next.look('default');
+    expect(next.overspent(instance('a'))).toContain('of 1.00 USD');
+    expect(remembered()).toMatchObject([{ name: 'ci', budget: { costs: [{ max: '1' }] }, used: { percent: 200 } }]);
+  });
+
+  it('goes with its last instance and its month, and gives way to a key of the same name', async () => {
+    const { create, reconcile, apiKeys, instances, instance, look, remembered, budgets, clock, recorded } = remembering(
+      {},
+    );
+    apiKeys.upsert(key('ci', BUDGET));
+    create('a', {}, 'key/ci');
+    await reconcile('a');
+    await look();
+    apiKeys.remove(key('ci', {}));
+    await look();
+    apiKeys.upsert({ ...key('ci', {}), metadata: { ...key('ci', {}).metadata, uid: 'uid-new' } });
+    expect(budgets.of('default')).toEqual([]);
+    await look();
+    expect(remembered()).toBeUndefined();
+    apiKeys.upsert({
+      ...key('ci', BUDGET),
+      metadata: { ...key('ci', {}).metadata, uid: 'uid-new', resourceVersion: '5' },
+    });
+    await look();
+    apiKeys.remove(key('ci', {}));
+    instances.remove(instance('a'));
+    await look();
+    expect(remembered()).toHaveLength(1);
+    clock.jumpWall(31 * 24 * HOUR);
+    recorded.now = {
+      spending: new RecordedSpending(monthOf(clock.now())),
+      isRecorded: () => false,
+      revisionOf: () => 0,
+    };
+    await look();
+    expect([remembered(), budgets.of('default')]).toEqual([undefined, []]);
+  });
+
+  it('is none where the key had none: what it made runs on', async () => {
+    const { create, reconcile, apiKeys, claimed, budgets, look } = remembering({});
+    apiKeys.upsert(key('ci', {}));
+    create('a', {}, 'key/ci');
+    await reconcile('a');
+    apiKeys.remove(key('ci', {}));
+    create('b', {}, 'key/ci');
+    await reconcile('b');
+    await look();
+    expect([claimed(), budgets.of('default')]).toEqual([['a', 'b'], []]);
+  });
+});
+
 test('without a budget nothing is counted and no usage record is read', async () => {
   const { create, reconcile, recorded, claimed, budgets } = metered({});
   recorded.now = undefined;
@@ -249,8 +523,11 @@ test('without a budget nothing is counted and no usage record is read', async ()
 });
 
 describe('what a TenantLimit says', () => {
+  /** What instances cost, or calls, so many seconds after the look before. */
+  type Spent = string | { calls: string; seconds?: number };
+
   /** Statuses and Events as they were written, percent by percent. */
-  async function told(amounts: readonly string[]) {
+  async function told(amounts: readonly Spent[]) {
     const world = metered({ costs: [{ currency: 'USD', max: '100' }] });
     const { budgets, clock, deps, limits } = world;
     limits.upsert({
@@ -271,12 +548,17 @@ describe('what a TenantLimit says', () => {
         return Promise.resolve(limits.store.get('default/berth'));
       },
     };
-    for (const cost of amounts) {
+    for (const [index, spent] of amounts.entries()) {
       const spending = new RecordedSpending(monthOf(clock.now()));
-      const spec = { instance: 'i', instanceUid: 'u', product: '', gpuCount: 1, gpuSeconds: 1, currency: 'USD' };
-      const endedAt = new Date(clock.now()).toISOString();
-      spending.count({ metadata: { namespace: 'default', name: 'r' }, spec: { ...spec, cost, endedAt } }, 1);
-      world.recorded.now = { spending, isRecorded: () => false };
+      if (typeof spent === 'string') {
+        const spec = { instance: 'i', instanceUid: 'u', product: '', gpuCount: 1, gpuSeconds: 1, currency: 'USD' };
+        const endedAt = new Date(clock.now()).toISOString();
+        spending.count({ metadata: { namespace: 'default', name: 'r' }, spec: { ...spec, cost: spent, endedAt } }, 1);
+      } else {
+        clock.jumpWall((spent.seconds ?? 1) * 1000);
+        spending.countTokens(tokenRecord(spent.calls, `10${index}`), 1);
+      }
+      world.recorded.now = { spending, isRecorded: () => false, revisionOf: () => 0 };
       const counted = budgets.look('default') ?? [];
       await keepStatuses(
         {
@@ -286,7 +568,7 @@ describe('what a TenantLimit says', () => {
             record: (_type, _object, { reason, message }) => void events.push(`${reason} ${message.slice(0, 12)}`),
           },
         },
-        { namespace: 'default', counted, signal: new AbortController().signal },
+        { namespace: 'default', counted, keyBudgets: [], signal: new AbortController().signal },
       );
     }
     return { written, events };
@@ -297,6 +579,22 @@ describe('what a TenantLimit says', () => {
     expect(written.map(({ percent }) => percent)).toEqual([1, 49, 50, 79, 81, 99, 101, 102]);
     expect(events).toEqual(['BudgetNear 50 per cent ', 'BudgetNear 81 per cent ', 'BudgetSpent The budget o']);
     expect(written[2]?.lines).toEqual([{ unit: 'USD', max: '100.00', spent: '50.00' }]);
+  });
+
+  it('is written with each quarter of a per cent that calls spend, and a minute after the rest', async () => {
+    const { written } = await told([
+      { calls: '0.10' },
+      { calls: '0.20' },
+      { calls: '0.36' },
+      { calls: '0.40', seconds: 30 },
+      { calls: '0.40', seconds: 60 },
+      { calls: '0.40', seconds: 600 },
+    ]);
+    expect(written.map(({ lines, tokensVersion }) => [lines[0]?.spent, tokensVersion])).toEqual([
+      ['0.10', '100'],
+      ['0.36', '102'],
+      ['0.40', '104'],
+    ]);
   });
 
   it('tells the highest of several warnings alone', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import { gpuRefusal, imageRefusal } from '../../../src/inventory/ceilings.ts';
+import { WaitingLine } from '../../../src/controllers/gpu-instance/waiting-line.ts';
 import { KubeError } from '../../../src/kube/errors.ts';
 import { tenantLimitSpecSchema } from '../../../src/resources/tenants/tenant-limit.ts';
 import { held } from '../../support/controller-world.ts';
@@ -264,4 +265,67 @@ test('an image that its owner changes between the claim and the pod is refused a
   expect(createdPods()).toEqual([]);
   const seen = instances.store.get('default/a')?.status;
   expect([seen?.claim, seen?.ending?.message]).toEqual([undefined, expect.stringContaining('not evil.example/app')]);
+});
+
+describe('a place that others leave for an instance', () => {
+  /** Eight interruptible instances of another tenant have one node, and a node with one GPU is free. */
+  async function worldOf(policy: object = { gpus: [{ max: 8 }] }) {
+    const one = gpuNode('m', { labels: { 'nvidia.com/gpu.count': '1' }, allocatable: { 'nvidia.com/gpu': '1' } });
+    const world = policyWorld(policy, undefined, undefined, { nodes: [gpuNode('n'), one] });
+    const spots = Array.from({ length: 8 }, (_, index) => {
+      const status = { claim: claimOn('n'), incarnation: 1, podName: `s-${index}-1` };
+      const { metadata, ...spot } = held(gpuInstance(`s-${index}`, { type: 'Interruptible' }, status));
+      return { ...spot, metadata: { ...metadata, namespace: 'other' } };
+    });
+    for (const spot of spots) world.instances.upsert(spot);
+    world.create('big', { gpu: { count: 8 } });
+    await world.reconcile('big');
+    expect(world.ready('big')?.reason).toBe('PlaceComing');
+    const leave = () => {
+      for (const { metadata } of spots) world.instances.remove({ ...metadata, metadata } as never);
+    };
+    return { ...world, leave };
+  }
+
+  it('counts as held: no other instance of the tenant takes the room that the ceiling has for it', async () => {
+    const { create, reconcile, ready, instance, leave } = await worldOf();
+    create('small', { gpu: { count: 1 } });
+    await reconcile('small');
+    expect(ready('small')?.reason).toBe('TenantLimit');
+    leave();
+    await reconcile('big');
+    expect(instance('big').status?.claim).toMatchObject({ node: 'n', gpuCount: 8 });
+  });
+
+  it('stays its place while a new leader reads what the tenant has spent, and holds up nobody', async () => {
+    const { instances, deps, recorded, reconcile, ready, instance, leave } = await worldOf({
+      budget: { costs: [{ currency: 'USD', max: '1000.00' }] },
+    });
+    const known = recorded.now;
+    recorded.now = undefined;
+    deps.line = new WaitingLine(deps.inventory, deps.clock);
+    leave();
+    await reconcile('big');
+    expect(ready('big')?.reason).toBe('PlaceComing');
+    const other = held(gpuInstance('other', { gpu: { count: 2 } }));
+    instances.upsert({ ...other, metadata: { ...other.metadata, namespace: 'other' } });
+    await reconcile('other', 'other');
+    expect(instances.store.get('other/other')?.status?.claim).toBeUndefined();
+    expect(deps.line.before('other/other', other)).toBeUndefined();
+    recorded.now = known;
+    await reconcile('big');
+    expect(instance('big').status?.claim).toMatchObject({ node: 'n', gpuCount: 8 });
+  });
+
+  it('and that its tenant has no room for after all counts as a request that was taken back', async () => {
+    const { quotas, reconcile, ready, deps } = await worldOf();
+    const refusal = () => deps.unbilled.preemptingRefusal('default', 'debian:12')?.message;
+    expect(refusal()).toBeUndefined();
+    const hard = { 'requests.nvidia.com/gpu': '1' };
+    const status = { hard, used: { 'requests.nvidia.com/gpu': '0' } };
+    quotas.upsert({ metadata: { name: 'q', namespace: 'default' }, spec: { hard }, status });
+    await reconcile('big');
+    expect(ready('big')?.reason).toBe('QuotaExceeded');
+    expect(refusal()).toContain('others ended for requests of this tenant');
+  });
 });

@@ -8,6 +8,8 @@ import { controllerWorld, held } from '../../support/controller-world.ts';
 import { claimedPod, claimOn, gpuInstance, gpuNode, gpuPod } from '../../support/inventory-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
+/** On a pod that bears no claim: whose it is. */
+const WITHOUT_CLAIM = { 'berth.dev/claim': '{"instance":"uid-one"}' };
 const EXISTS = new AlreadyExistsError({ message: 'there', status: 409, reason: 'AlreadyExists' });
 const FORBIDDEN = new ForbiddenError({ message: 'not here', status: 403, reason: 'Forbidden' });
 const NO_ANSWER = new TimeoutError({ message: 'no answer', status: 0, reason: 'Timeout' });
@@ -95,7 +97,7 @@ test.each<[string, GpuInstance]>([
   w.templates.upsert(TEMPLATE);
   await w.reconcile('one');
   expect(w.status()?.claim?.node).toBe('n');
-  expect(w.createdPods().map(({ metadata }) => metadata.annotations)).toEqual([undefined]);
+  expect(w.createdPods().map(({ metadata }) => metadata.annotations)).toEqual([WITHOUT_CLAIM]);
 });
 
 test('a new leader counts a claim that is on a pod alone, and grants nothing of it', async () => {
@@ -123,8 +125,13 @@ test('a pod that another leader made is taken over with its claim', async () => 
   expect([w.status()?.claim?.node, w.held()]).toEqual(['m', 8]);
 });
 
+function leaving(pod: Pod): Pod {
+  return { ...pod, metadata: { ...pod.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } };
+}
+
 test.each<[string, Pod, string]>([
   ['of another owner', gpuPod('one-1', undefined), 'NameConflict'],
+  ['of another owner that is being deleted', leaving(gpuPod('one-1', undefined)), 'PlaceLost'],
   ['without a claim', gpuPod('one-1', undefined, { instanceUid: 'uid-one' }), 'PlaceLost'],
 ])('a pod of that name %s ends the start in one write, with its claim', async (_what, there, reason) => {
   const w = world({ createPod: () => Promise.reject(EXISTS) });
@@ -162,7 +169,7 @@ test('a creation without an answer that was not made yet may still be: the same 
   await w.reconcile('one');
   const [first, second] = w.createdPods();
   expect(w.status()?.claim).toEqual(JSON.parse(first?.metadata.annotations?.['berth.dev/claim'] ?? '{}').claim);
-  expect([second?.metadata.name, second?.metadata.annotations]).toEqual(['one-1', undefined]);
+  expect([second?.metadata.name, second?.metadata.annotations]).toEqual(['one-1', WITHOUT_CLAIM]);
   expect(w.held()).toBe(8);
 });
 

@@ -5,7 +5,9 @@ import {
   nextStartOf,
   nodesToAvoid,
   withFailure,
+  withoutCount,
 } from '../../../src/controllers/gpu-instance/decide/failures.ts';
+import { nodeFailuresOf } from '../../../src/inventory/nodes/quarantine.ts';
 import type { GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';
 
@@ -13,7 +15,7 @@ const HOUR = 3_600_000;
 
 /** When an instance with these failures may start again. */
 function nextStart(failures: GpuInstanceStatus['failures']): number {
-  return nextStartOf(gpuInstance('one', {}, failures && { failures }));
+  return nextStartOf(gpuInstance('one', {}, failures && { failures }), Infinity);
 }
 
 test('pauses grow from a second to ten minutes', () => {
@@ -22,6 +24,17 @@ test('pauses grow from a second to ten minutes', () => {
   expect([1, 2, 3, 4, 5, 6, 50].map((count) => nextStart({ count, lastTime }) - now)).toEqual([
     1e3, 4e3, 16e3, 64e3, 256e3, 600e3, 600e3,
   ]);
+});
+
+test('a clock that was a month ahead makes no pause of a month', () => {
+  const now = Date.UTC(2026, 0, 1);
+  const at = (ms: number) => new Date(now + ms).toISOString();
+  const next = (ms: number) => {
+    const [failures, preemptions] = [1, 1].map((count) => ({ count, lastTime: at(ms) }));
+    return [{ failures }, { preemptions }].map((status) => nextStartOf(gpuInstance('one', {}, status), now) - now);
+  };
+  expect(next(9_000)).toEqual([10_000, 14_000]);
+  expect(next(30 * 24 * HOUR)).toEqual([-now, -now]);
 });
 
 test('at most eleven pods an hour, however fast each of them fails', () => {
@@ -55,6 +68,17 @@ test('a node where a start failed is avoided for a while', () => {
   const failures = withFailure(undefined, { now, upMs: 0, node: 'n' });
   expect(nodesToAvoid(failures, now + 599_000)).toEqual(['n']);
   expect(nodesToAvoid(failures, now + 600_000)).toEqual([]);
+});
+
+test('a node that refused a place is avoided, and nobody blames it', () => {
+  const now = Date.UTC(2026, 0, 1);
+  const blamed = withFailure(undefined, { now, upMs: 0, node: 'bad' });
+  const failures = withFailure(blamed, { now, upMs: 0, node: undefined, avoided: 'n' });
+  expect(nodesToAvoid(failures, now + 599_000)).toEqual(['bad', 'n']);
+  expect(nodesToAvoid(failures, now + 600_000)).toEqual([]);
+  expect(nodeFailuresOf(gpuInstance('one', {}, failures && { failures })).map(({ node }) => node)).toEqual(['bad']);
+  expect(withoutCount(failures, now)).toMatchObject({ count: 0, nodes: ['bad'], avoided: ['n'] });
+  expect(withoutCount(failures, now + 600_000)).toBeUndefined();
 });
 
 test.each([

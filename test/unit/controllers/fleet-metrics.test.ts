@@ -24,10 +24,10 @@ function waiting(name: string, spec: Partial<GpuInstanceSpec>, status: GpuInstan
 }
 
 /** A world with its metrics shown; `values` reads the series of one, without its name. */
-function shown(nodes?: Node[]) {
+function shown(nodes?: Node[], namesTenants = true) {
   const world = controllerWorld(undefined, undefined, nodes && { nodes });
   const registry = new Registry();
-  const show = createFleetMetrics(registry, { ...world.deps, ...world.deps.stores });
+  const show = createFleetMetrics(registry, { ...world.deps, ...world.deps.stores, namesTenants });
   const values = async (name: string): Promise<string[]> => {
     const text = await registry.getSingleMetricAsString(name);
     const lines = text.split('\n').filter((line) => line.startsWith(name));
@@ -162,6 +162,21 @@ it('the ledger is behind from the deletion of an instance that had a start until
   expect(await world.values('berth_ledger_lag_seconds')).toEqual(['30']);
 });
 
+it('disks count that were to go with their instance and have none', async () => {
+  const world = shown();
+  world.show();
+  const disk = (name: string, policy: string) => ({
+    metadata: { name, namespace: 'default', labels: { 'berth.dev/disk-policy': policy }, resourceVersion: '1' },
+  });
+  world.instances.upsert(gpuInstance('there'));
+  for (const one of [disk('there-disk', 'Delete'), disk('kept-disk', 'Retain'), disk('other', 'Delete')]) {
+    world.disks.upsert(one);
+  }
+  expect(await world.values('berth_orphaned_disks')).toEqual(['0']);
+  world.disks.upsert(disk('lost-disk', 'Delete'));
+  expect(await world.values('berth_orphaned_disks')).toEqual(['1']);
+});
+
 function claimed(name: string): GpuInstance {
   return gpuInstance(name, {}, { claim: claimOn('n'), incarnation: 1 });
 }
@@ -187,6 +202,14 @@ it('budgets show by tenant and policy how much of them is spent in this month', 
     '{tenant="acme",policy="asia,gold"} 0.83',
     '{tenant="over",policy="gold"} 1.04',
   ]);
+});
+
+it('budgets name no tenant and no policy unless the operator asks for it', async () => {
+  const world = shown(undefined, false);
+  world.show();
+  world.limits.upsert(spent('acme', ['acme-policy'], 83));
+  world.limits.upsert(spent('over', ['gold'], 104));
+  expect(await world.values('berth_budget_used_ratio')).toEqual(['{tenant="other",policy="other"} 1.04']);
 });
 
 it('a thousand tenants are named in the use of budgets, and the one that spent most stands for the others', async () => {

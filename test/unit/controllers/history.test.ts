@@ -49,8 +49,11 @@ function world() {
       if (found !== undefined) return Promise.resolve(found);
       return Promise.reject(new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' }));
     },
-    list: () =>
-      Promise.resolve({ items: [...stored.values()].map(({ metadata }) => ({ metadata })), resourceVersion: '1' }),
+    list: (type: { kind: string }) =>
+      Promise.resolve({
+        items: type.kind !== 'InstanceHistory' ? [] : [...stored.values()].map(({ metadata }) => ({ metadata })),
+        resourceVersion: '1',
+      }),
     create(_type: unknown, history: InstanceHistory) {
       calls.push(`create ${history.metadata.name}`);
       return Promise.resolve(put(history));

@@ -81,7 +81,8 @@ describe('an idle instance with an exporter', () => {
     ['waits for the first answer', {}, 'observe'],
     ['waits for an answer since its time was over', said('measured', Date.parse(EARLIER) + 9 * MINUTE), 'observe'],
     ['ends when no GPU was busy', said('measured'), 'end'],
-    ['ends when the exporter is silent', said('silent'), 'end'],
+    ['waits for an exporter that is silent', said('silent', Date.parse(EARLIER) + 15 * MINUTE - 1), 'observe'],
+    ['ends when the exporter stays silent', said('silent', Date.parse(EARLIER) + 15 * MINUTE), 'end'],
     ['ends when GPUs were busy long ago', said('measured', NOW, NOW - 11 * MINUTE), 'end'],
     ['stays while a GPU is busy', said('measured', NOW, NOW - MINUTE), 'observe'],
     [

@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { planNext } from '../../../src/controllers/gpu-instance/decide/plan.ts';
 import { statusOf } from '../../../src/controllers/gpu-instance/decide/status/status.ts';
+import { findCondition } from '../../../src/kube/conditions.ts';
+import { startHash } from '../../../src/resources/instances/instance-state.ts';
 import { endedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
-import type { GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
+import type { Pod } from '../../../src/kube/types.ts';
+import type { GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
+import { POD_FINALIZER } from '../../../src/resources/pod/pod-finalizer.ts';
 import {
   EARLIER,
   NOW,
@@ -91,12 +95,12 @@ describe('with a claim', () => {
 
   test('while a pod of an earlier start is still ending, no other is created', () => {
     const old = startedPod({}, { name: 'one-0', ...DELETING });
-    expect(planNext({ ...observed(), pods: [old] })).toEqual({ do: 'observe' });
+    expect(planNext(observed({ pods: [old] }))).toEqual({ do: 'observe' });
   });
 
   test('a second live pod is deleted', () => {
     const [pod, other] = [startedPod(), startedPod({}, { name: 'one-0', uid: 'pod-0' })];
-    expect(planNext({ ...observed({ pod }), pods: [pod, other] })).toEqual({ do: 'deletePods', pods: [other] });
+    expect(planNext(observed({ pod, pods: [pod, other] }))).toEqual({ do: 'deletePods', pods: [other] });
   });
 
   test.each([
@@ -190,11 +194,6 @@ describe('with a claim', () => {
     expect(planNext(observed({ instance: released }))).toEqual({ do: 'observe' });
   });
 
-  test('onExpiry Delete deletes the instance', () => {
-    const instance = gpuInstance('one', { onExpiry: 'Delete' }, { ...CLAIMED, ending: ending('Idle') });
-    expect(planNext(observed({ instance, pod: startedPod() }))).toEqual({ do: 'deleteInstance' });
-  });
-
   test('a preempted instance is not switched off', () => {
     const instance = gpuInstance('one', { type: 'Interruptible' }, { ...CLAIMED, ending: ending('Preempted') });
     const pod = startedPod();
@@ -229,7 +228,7 @@ describe('an edit after the ending', () => {
     const { claim: _claim, ...released } = status ?? {};
     expect(planNext(observed({ instance: { ...rest, status: released } }))).toEqual({ do: 'observe' });
     const instance = edited('Expired', { onExpiry: 'Delete' }, edit);
-    expect(planNext(observed({ instance, pod }))).toEqual({ do: 'deleteInstance' });
+    expect(planNext(observed({ instance, pod }))).toEqual({ do: 'deletePods', pods: [pod] });
   });
 
   test.each(UNRELATED)('of %o cuts no pause short', (edit) => {
@@ -291,6 +290,20 @@ describe('an edit after the ending', () => {
     });
   });
 });
+
+test.each([
+  ['Stopped', 'Stopped by its owner.', 'Stopped by its owner on 2026-01-01 at 00:00 UTC.'],
+  ['ContainerFailed', 'The program ended with exit code 3', 'The program ended with exit code 3.'],
+])(
+  'the message of an instance that is off says why, and leaves the next step to who shows it: %s',
+  (reason, said, message) => {
+    const ending = { reason, message: said, at: EARLIER, startHash: startHash(gpuInstance('one').spec) };
+    const powerState = reason === 'Stopped' ? 'Stopped' : 'Running';
+    const instance = gpuInstance('one', { powerState }, { incarnation: 1, ending });
+    const { conditions } = statusOf(observed({ instance }), { host: '', port: 22 });
+    expect(findCondition(conditions, 'Ready')).toMatchObject({ reason, message });
+  },
+);
 
 // The tenant can do nothing about the image of the tools, so its instance must stay switched on and try again.
 test.each([
@@ -369,6 +382,83 @@ describe('a drain is no failed start', () => {
   });
 });
 
+describe('a pod that another client deleted by force', () => {
+  const endedAt = '2026-01-01T00:20:00Z';
+  const terminated = { exitCode: 137, startedAt: EARLIER, finishedAt: endedAt };
+  const failed = startedPod({ phase: 'Failed', containerStatuses: [main({ terminated })] }, DELETING);
+
+  test('while nobody watched has not failed by itself, and its bill ends with its program', () => {
+    const step = planNext(observed({ pod: failed }));
+    expect(step).toMatchObject({ do: 'end', ending: { reason: 'PodDeleted', at: Date.parse(endedAt) } });
+  });
+
+  test.each([
+    [0, 'Completed'],
+    [3, 'ContainerFailed'],
+  ])('long after its program had ended by itself with %i runs it no second time', (exitCode, reason) => {
+    const asked = { deletionTimestamp: '2026-01-01T00:25:30Z', deletionGracePeriodSeconds: 30 };
+    const terminated = (finishedAt: string) => ({ exitCode, startedAt: EARLIER, finishedAt });
+    const pod = (finishedAt: string) =>
+      startedPod(
+        {
+          phase: exitCode === 0 ? 'Succeeded' : 'Failed',
+          containerStatuses: [main({ terminated: terminated(finishedAt) })],
+        },
+        asked,
+      );
+    const reasonAt = (finishedAt: string) => planNext(observed({ pod: pod(finishedAt) }));
+    expect(reasonAt(endedAt)).toMatchObject({ do: 'end', ending: { reason, at: Date.parse(endedAt) } });
+    // It may have ended for the deletion, on a node whose clock is behind.
+    expect(reasonAt('2026-01-01T00:24:40Z')).toMatchObject({ do: 'end', ending: { reason: 'PodDeleted' } });
+  });
+
+  test.each([
+    ['and is deleting it', DELETING],
+    ['and will delete it', {}],
+  ])('the garbage collector of pods says Failed, because its node is gone, %s', (_when, metadata) => {
+    const conditions = [{ type: 'DisruptionTarget', status: 'True', reason: 'DeletionByPodGC' }];
+    const pod = startedPod({ phase: 'Failed', conditions, containerStatuses: [main({ running: {} })] }, metadata);
+    expect(planNext(observed({ pod, node: undefined }))).toMatchObject({ do: 'end', ending: { reason: 'NodeLost' } });
+  });
+});
+
+describe('a pod that a finalizer of another keeps', () => {
+  const ended = { phase: 'Failed', containerStatuses: [main({ terminated: { exitCode: 143 } })] };
+  const FOREIGN = { ...DELETING, finalizers: ['tenant.example/keep'] };
+  const running = { phase: 'Running', containerStatuses: [main({ running: {} })] };
+  const stopped = gpuInstance('one', { powerState: 'Stopped' }, { ...CLAIMED, ending: ending('Stopped') });
+  const free = gpuInstance('one', {}, { incarnation: 1 });
+  const step = (instance: GpuInstance, pod: Pod) => planNext(observed({ instance, pods: [pod] })).do;
+
+  test('holds its GPUs until its program has ended, and then neither GPUs nor meter', () => {
+    expect(step(stopped, startedPod(running, FOREIGN))).toBe('observe');
+    expect(step(stopped, startedPod(ended, FOREIGN))).toBe('release');
+    const released = gpuInstance('one', { powerState: 'Stopped' }, { incarnation: 1, ending: ending('Stopped') });
+    const seen = observed({ instance: released, pods: [startedPod(ended, FOREIGN)] });
+    const { conditions = [] } = statusOf(seen, { host: '', port: 22 });
+    expect(conditions.find(({ type }) => type === 'Ready')).toMatchObject({ reason: 'Stopped' });
+  });
+
+  test('is deleted when its program has ended by itself, after its place is given back', () => {
+    expect(step(stopped, startedPod(ended, { finalizers: ['tenant.example/keep'] }))).toBe('release');
+    expect(step(free, startedPod(ended, { finalizers: ['tenant.example/keep'] }))).toBe('deletePods');
+  });
+
+  test('holds up neither the next start nor the deletion of its instance', () => {
+    expect(step(free, startedPod(ended, FOREIGN))).toBe('claim');
+    const going = { ...free, metadata: { ...free.metadata, ...DELETING } };
+    expect(step(going, startedPod(ended, FOREIGN))).toBe('cleanUp');
+  });
+
+  test.each([
+    ['has the finalizer of Berth as well', { ...FOREIGN, finalizers: ['tenant.example/keep', POD_FINALIZER] }],
+    ['goes by itself', DELETING],
+  ])('does hold up the deletion while it %s: its successor gets its name', (_why, metadata) => {
+    const going = { ...free, metadata: { ...free.metadata, ...DELETING } };
+    expect(step(going, startedPod(ended, metadata))).toBe('observe');
+  });
+});
+
 test('a disk that is still being provisioned is waited for', () => {
   const message = '0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.';
   const pod = unboundPod({ message });
@@ -385,4 +475,29 @@ test('a pod that runs on its node goes on, though a scheduler reports that its s
   const conditions = statusOf(seen, { host: '', port: 22 }).conditions ?? [];
   expect(conditions.find(({ type }) => type === 'Ready')).toMatchObject({ status: 'True', reason: 'Running' });
   expect(conditions.find(({ type }) => type === 'Scheduled')).toMatchObject({ status: 'True', reason: 'Scheduled' });
+});
+
+test.each([
+  "0/3 nodes are available: 1 node(s) didn't find available persistent volumes to bind, 2 node(s) didn't match.",
+  '0/3 nodes are available: 1 node(s) had volume node affinity conflict.',
+])('a volume that is made for its first consumer gets the same time: %s', (message) => {
+  const instance = gpuInstance('one', {}, CLAIMED);
+  const after = (ms: number) =>
+    planNext(observed({ instance, pod: unboundPod({ message }), now: Date.parse(EARLIER) + ms }));
+  expect(after(179_999)).toEqual({ do: 'observe' });
+  expect(after(180_000)).toMatchObject({ do: 'end', ending: { reason: 'PlaceLost' } });
+});
+
+test.each([
+  ['0/2 nodes are available: 1 Insufficient nvidia.com/gpu.', 'Another pod took the place: 0/2 nodes'],
+  ['0/2 nodes are available: 1 Too many pods.', 'Another pod took the place: 0/2 nodes'],
+  [
+    "0/2 nodes are available: 1 node(s) didn't satisfy existing pods anti-affinity rules.",
+    'The scheduler refuses the place: 0/2',
+  ],
+  ['0/2 nodes are available: 1 node(s) exceed max volume count.', 'The scheduler refuses the place: 0/2'],
+])('%s: %s', (message, said) => {
+  const instance = gpuInstance('one', {}, CLAIMED);
+  const step = planNext(observed({ instance, pod: unboundPod({ message }) }));
+  expect(step).toMatchObject({ do: 'end', ending: { reason: 'PlaceLost', message: expect.stringContaining(said) } });
 });

@@ -11,13 +11,17 @@ import { claimOn, gpuInstance, gpuNode, gpuPool } from '../../support/inventory-
 const ABLE = gpuNode('n', { userNamespaces: { '': true } });
 
 interface Around {
+  namespaceLabels?: Record<string, string>;
   nodes?: Node[];
   pools?: GpuPool[];
 }
 
 /** Lets the controller work on one instance as the API server may hold it, and returns what came of it. */
 async function start(spec: Partial<GpuInstanceSpec>, around: Around = {}, status?: Parameters<typeof gpuInstance>[2]) {
-  const world = controllerWorld(undefined, undefined, around);
+  const { namespaceLabels: labels, ...fleet } = around;
+  const world = controllerWorld(undefined, undefined, fleet);
+  if (labels)
+    world.namespaces.upsert({ metadata: { name: 'default', uid: 'uid-default', resourceVersion: '2', labels } });
   // An object that was stored before a rule of its definition was made keeps what the rule refuses.
   const { spec: defaults, ...rest } = gpuInstance('one', {}, status);
   world.instances.upsert(held({ ...rest, spec: { ...defaults, ...spec } }));
@@ -58,7 +62,7 @@ describe('a variable that chooses devices', () => {
       ['NVIDIA_GDS', 'NVIDIA_GDRCOPY', 'NVIDIA_MOFED', 'NVIDIA_NVSWITCH'].map((name) => ({ name, value: 'disabled' })),
     );
     expect(pod?.spec?.containers[0]?.env).toContainEqual({ name: 'CUDA_VISIBLE_DEVICES', value: '0' });
-    expect(pod?.metadata.annotations).toBeUndefined();
+    expect(Object.keys(pod?.metadata.annotations ?? {})).toEqual(['berth.dev/claim']);
   });
 });
 
@@ -71,6 +75,38 @@ test('a container makes no device nodes, sends no raw packets and runs under the
     expect(drop.includes('ALL') || (drop.includes('MKNOD') && drop.includes('NET_RAW'))).toBe(true);
     expect(capabilities?.add).toBeUndefined();
   }
+});
+
+test.each(['berth-system', 'kube-system'])(
+  'an instance in %s gets no place, and is told where to go',
+  async (namespace) => {
+    const world = controllerWorld();
+    const { metadata, ...rest } = gpuInstance('one');
+    world.instances.upsert(held({ ...rest, metadata: { ...metadata, namespace } }));
+    await world.reconcile('one', namespace);
+    expect(world.createdPods()).toEqual([]);
+    const { claim, ending } = world.instances.store.get(`${namespace}/one`)?.status ?? {};
+    expect([claim, ending?.reason]).toEqual([undefined, 'NotATenant']);
+    expect(ending?.message).toContain('create it in the namespace of a tenant');
+  },
+);
+
+describe('root', () => {
+  test('is to be had by asking for it, and gains nothing more', async () => {
+    const { pod } = await start({ runAsRoot: true });
+    const { pod: usual } = await start({});
+    const contextOf = (of: typeof pod) => of?.spec?.containers[0]?.securityContext;
+    expect(contextOf(pod)).toEqual({ ...contextOf(usual), runAsUser: 0 });
+    expect(contextOf(pod)).toMatchObject({ allowPrivilegeEscalation: false });
+    expect(contextOf(usual)?.runAsUser).toBeUndefined();
+  });
+
+  test('is refused in a namespace that allows none, before a GPU is held', async () => {
+    const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+    const { pod, ending, after } = await start({ runAsRoot: true }, { namespaceLabels: labels });
+    expect([pod, after?.claim]).toEqual([undefined, undefined]);
+    expect(ending).toMatchObject({ reason: 'ForbiddenRoot', message: expect.stringContaining('Remove it') });
+  });
 });
 
 describe('the RuntimeClass', () => {

@@ -1,14 +1,15 @@
 import { expect, test } from 'vitest';
-import { KubeError } from '../../../src/kube/errors.ts';
+import { KubeError, PatchTestFailedError } from '../../../src/kube/errors.ts';
+import type { StorageClass } from '../../../src/kube/types.ts';
 import { settle } from '../../support/fake-clock.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
-import { claimOn, gpuInstance, gpuPod } from '../../support/inventory-world.ts';
+import { claimOn, gpuInstance, gpuNode, gpuPod } from '../../support/inventory-world.ts';
 
 const ALL = { gpu: { count: 8 } };
 
 /** Two instances that wait for the one node, and the instance that has it. */
-async function waiting(refusal?: KubeError) {
-  const world = controllerWorld(refusal);
+async function waiting(refusal?: KubeError, storageClasses: StorageClass[] = []) {
+  const world = controllerWorld(refusal, undefined, { storageClasses });
   const owner = held(gpuInstance('owner', ALL, { claim: claimOn('n', { gpuCount: 8 }) }));
   for (const one of [owner, held(gpuInstance('a', ALL)), held(gpuInstance('b', ALL))]) world.instances.upsert(one);
   await world.reconcile('a');
@@ -40,7 +41,9 @@ test('an instance whose run fails holds up no other', async () => {
 
 // Any tenant may write the uid into a label. The controller may change and delete only objects that Berth named.
 test('a label that cannot be repaired does not stop an instance', async () => {
-  const { disks, reconcile, claims, free } = await waiting();
+  const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' };
+  const storage = { metadata: { name: 'fast', annotations }, provisioner: 'any' };
+  const { disks, reconcile, claims, free } = await waiting(undefined, [storage]);
   disks.upsert({ metadata: { name: 'a-disk', namespace: 'default', labels: { 'berth.dev/instance-uid': 'uid-a' } } });
   free();
   await reconcile('a');
@@ -114,4 +117,29 @@ test('a pod that goes before the status names it is made again after a pause onl
     ending: { reason: 'PodDeleted' },
     failures: { count: 1 },
   });
+});
+
+test('a place whose GPUs were divided otherwise since it was granted is given back, and no pod is made for it', async () => {
+  const labels = { 'nvidia.com/gpu.product': 'Tesla-T4-SHARED', 'nvidia.com/gpu.replicas': '4' };
+  const world = controllerWorld(undefined, undefined, { nodes: [gpuNode('n', { labels })] });
+  const status = { claim: claimOn('n'), incarnation: 1, podName: 'one-1', diskGb: 10, diskPersistent: false };
+  world.instances.upsert(held(gpuInstance('one', {}, status)));
+  await world.reconcile('one');
+  expect(world.createdPods()).toEqual([]);
+  expect(world.endings).toEqual(['PlaceLost']);
+});
+
+test.each([
+  ['is granted to nobody else where an attempt before may have written it', true, 0],
+  ['is free again where none can have', false, 8],
+])('a place whose claim fails its tests %s', async (_what, isAfterUnknown, free) => {
+  const refusal = new PatchTestFailedError({ message: 'changed', status: 422, reason: 'Invalid' });
+  refusal.isAfterUnknown = isAfterUnknown;
+  const world = controllerWorld(undefined, (path) =>
+    path === '/status' ? Promise.reject(refusal) : Promise.resolve(),
+  );
+  world.instances.upsert(held(gpuInstance('one', { gpu: { count: 8 } })));
+  await expect(world.reconcile('one')).rejects.toBe(refusal);
+  const offers = world.inventory.offers().filter(({ gpuCount }) => gpuCount === 1);
+  expect(offers.map(({ available }) => available)).toEqual([free]);
 });

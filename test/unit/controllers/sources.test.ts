@@ -43,7 +43,11 @@ test('new ceilings wake the instances of their tenant that wait for a place', ()
   const stops = instanceSources(deps).map((source) => source.start((key) => keys.push(key)));
   keys.length = 0;
   const metadata = { name: 'berth', namespace: 'elsewhere', resourceVersion: '9' };
-  limits.upsert({ metadata, spec: { ...DEFAULT_CEILINGS, policies: [] } });
+  const spec = { ...DEFAULT_CEILINGS, policies: [] };
+  limits.upsert({ metadata, spec });
+  expect(keys).toEqual(['elsewhere/waiting']);
+  // Its status alone: what of a budget is spent.
+  limits.upsert({ metadata: { ...metadata, resourceVersion: '10' }, spec, status: {} });
   expect(keys).toEqual(['elsewhere/waiting']);
   for (const stop of stops) stop();
 });

@@ -18,7 +18,7 @@ import {
   type ResourceType,
 } from '../../../src/kube/types.ts';
 import type { SshKey } from '../../../src/resources/ssh-key.ts';
-import type { TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
+import type { Held, TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
 import { type TenantPolicy, tenantPolicySpecSchema } from '../../../src/resources/tenants/tenant-policy.ts';
 import { Fence } from '../../../src/runtime/fence.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
@@ -72,10 +72,15 @@ function world() {
       writes.push(`create ${type.kind} ${keyOf(object)}`);
       return Promise.resolve(put(type, object));
     },
-    patch(type: ResourceType, ref: KubeObject['metadata'], body: { value: object }[] | { spec: object }) {
+    patch(
+      type: ResourceType,
+      ref: KubeObject['metadata'],
+      body: { value: object }[] | { spec?: object; status?: object },
+    ) {
       writes.push(`patch ${type.kind} ${keyOf(ref)}`);
       const before = cacheFor(type).store.get(keyOf(ref)) as unknown as KubeObject;
-      return Promise.resolve(put(type, { ...before, spec: Array.isArray(body) ? body.at(-1)?.value : body.spec }));
+      const { status, spec } = Array.isArray(body) ? { spec: body.at(-1)?.value, status: undefined } : body;
+      return Promise.resolve(put(type, { ...before, ...(spec && { spec }), ...(status && { status }) }));
     },
     delete(type: ResourceType, ref: KubeObject['metadata']) {
       writes.push(`delete ${type.kind} ${keyOf(ref)}`);
@@ -83,6 +88,8 @@ function world() {
       return Promise.resolve();
     },
   };
+  /** What the tenants held for nothing. */
+  const held: { now: Held | undefined } = { now: undefined };
   const log = pino({ level: 'silent' });
   const deps = {
     client: client as never,
@@ -92,9 +99,11 @@ function world() {
     uncounted: new UncountedQuotas(clock),
     ceilingsOf: limitReader(stores.tenantPolicies, stores.namespaces),
     config: { namespace: 'berth-system' },
+    unbilled: { held: () => held.now },
   };
   return {
     ...caches,
+    held,
     stores,
     clock,
     writes,
@@ -269,4 +278,21 @@ it('the status of a policy counts its tenants and names what overlaps', async ()
   policies.upsert({ metadata: { name: 'two', resourceVersion: '80' }, spec: { images: ['*x'] } as never });
   expect(status('two').ready).toMatchObject({ status: 'False', reason: 'Unreadable' });
   expect(status('two').ready?.message).toContain('images.0: write an image');
+});
+
+it('what a tenant held for nothing is in the status of its TenantLimit, once, and goes from there', async () => {
+  const { namespace, reconcile, limits, held, writes } = world();
+  namespace('alice');
+  await reconcile('alice');
+  const time = '2026-01-01T00:00:00.000Z';
+  const place = { start: 'u/1', from: time, to: time, gpus: 8, image: 'debian:12', isFaultOfCluster: false };
+  held.now = { places: [place], withdrawn: [time] };
+  await reconcile('alice');
+  expect(limits.store.get('alice/berth')?.status).toEqual({ held: held.now });
+  const before = writes.length;
+  await reconcile('alice');
+  expect(writes).toHaveLength(before);
+  held.now = undefined;
+  await reconcile('alice');
+  expect(limits.store.get('alice/berth')?.status?.held).toBeNull();
 });

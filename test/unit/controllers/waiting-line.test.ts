@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { WaitingLine } from '../../../src/controllers/gpu-instance/waiting-line.ts';
-import type { GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
-import { claimOn, gpuInstance, gpuNode, inventoryOf, placeRequest } from '../../support/inventory-world.ts';
+import type { GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
+import { claimOn, gpuInstance, gpuNode, gpuPool, inventoryOf, placeRequest } from '../../support/inventory-world.ts';
 
 /** A line in front of one node with eight GPUs, some of which are rented. */
 function lineWith(...rented: { name: string; count: number; type?: GpuInstanceSpec['type'] }[]) {
   const instances = rented.map(({ name, count, type = 'OnDemand' }) =>
     gpuInstance(name, { type }, { claim: claimOn('n', { gpuCount: count }) }),
   );
-  const { inventory, caches } = inventoryOf({ nodes: [gpuNode('n')], instances });
-  const line = new WaitingLine(inventory);
+  const { inventory, caches, clock } = inventoryOf({ nodes: [gpuNode('n')], instances });
+  const line = new WaitingLine(inventory, clock);
   const wait = (name: string, count: number, type: GpuInstanceSpec['type'] = 'OnDemand'): void =>
     line.add(`default/${name}`, gpuInstance(name, { type }), placeRequest({ type, gpu: { count } }));
   return { line, wait, caches };
@@ -33,9 +33,9 @@ test('an instance is ready to preempt when the preemptions would be enough', () 
   );
   wait('large', 8);
   wait('late', 8, 'Interruptible');
-  expect(line.preempting(0)).toEqual([]);
+  expect(line.preempting()).toEqual([]);
   caches.instances.remove(gpuInstance('sure'));
-  expect(line.preempting(0)).toEqual(['default/large']);
+  expect(line.preempting()).toEqual(['default/large']);
   expect(line.ready()).toEqual([]);
 });
 
@@ -43,7 +43,7 @@ test('a removed instance is not in line', () => {
   const { line, wait } = lineWith();
   wait('a', 1);
   line.remove('default/a');
-  expect([line.size, line.ready(), line.preempting(0)]).toEqual([0, [], []]);
+  expect([line.size, line.ready(), line.preempting()]).toEqual([0, [], []]);
 });
 
 test('no more instances are woken than free places would serve, and the next are woken when the first has its place', () => {
@@ -56,25 +56,110 @@ test('no more instances are woken than free places would serve, and the next are
 });
 
 // Tenants choose these: they must not make every request one of its own kind.
-test('requests that differ in image, nodes to avoid or disk are tried together', () => {
-  const { inventory } = inventoryOf({ nodes: [gpuNode('n')] });
+test('requests that differ in memory, offer, image, nodes to avoid or disk are tried together', () => {
+  const { inventory, clock } = inventoryOf({ nodes: [gpuNode('n')] });
   let tries = 0;
   const counting: ConstructorParameters<typeof WaitingLine>[0] = {
     version: 1,
+    classes: {},
+    offerIdsFor: (request) => inventory.offerIdsFor(request),
     placesFor: () => 0,
     preempt: () => undefined,
+    grant: (request) => inventory.grant(request),
     hasPlace: (request) => {
       tries += 1;
       return inventory.hasPlace({ ...request, gpu: { count: 9 } });
     },
   };
-  const line = new WaitingLine(counting);
+  const line = new WaitingLine(counting, clock);
   for (let index = 0; index < 1_000; index += 1) {
-    const request = placeRequest({ image: `image-${index}`, avoid: new Set([`n-${index}`]), diskGb: 1 + index });
+    const request = placeRequest({
+      image: `image-${index}`,
+      avoid: new Set([`n-${index}`]),
+      diskGb: 1 + index,
+      offerDiskSpace: 1 + index,
+      gpu: { count: 1, memoryMb: 1 + index },
+    });
     line.add(`default/i-${index}`, gpuInstance(`i-${index}`), request);
   }
   expect(line.before('default/z', gpuInstance('z'))).toBeUndefined();
   expect(tries).toBe(1);
+});
+
+test('who has a disk that a free place cannot mount holds up nobody, and is held up by nobody without one', () => {
+  const nodes = [gpuNode('kept', { labels: { disks: 'kept' } }), gpuNode('local', { labels: { disks: 'local' } })];
+  const pools = ['kept', 'local'].map((name) =>
+    gpuPool(name, {
+      nodeSelector: { disks: name },
+      ...(name === 'kept' && { disk: { maxGb: 1024, storageClassName: 'network' } }),
+    }),
+  );
+  const full = gpuInstance('full', {}, { claim: claimOn('kept', { gpuCount: 8, pool: 'kept' }) });
+  const { inventory, clock } = inventoryOf({
+    nodes,
+    pools,
+    instances: [full],
+    storageClasses: [{ metadata: { name: 'network' }, provisioner: 'disks' }],
+  });
+  for (const [first, second] of [
+    [true, false],
+    [false, true],
+  ]) {
+    const line = new WaitingLine(inventory, clock);
+    line.add('default/a', gpuInstance('a'), placeRequest({ persistent: first }));
+    line.add('default/b', gpuInstance('b'), placeRequest({ persistent: second }));
+    const free = first ? 'b' : 'a';
+    expect(line.ready()).toEqual([`default/${free}`]);
+    expect(line.before('default/z', gpuInstance('z'))).toBe(`default/${free}`);
+  }
+});
+
+test('a change of what nodes have for rent puts waiters together anew', () => {
+  const { line, caches } = lineWith();
+  const request = (memoryMb: number) => placeRequest({ gpu: { count: 1, memoryMb } });
+  line.add('default/small', gpuInstance('small'), request(40_000));
+  line.add('default/large', gpuInstance('large'), request(90_000));
+  expect(line.ready()).toEqual(['default/small']);
+  const { metadata, ...node } = gpuNode('n', { labels: { 'nvidia.com/gpu.memory': '97871' } });
+  caches.nodes.upsert({ ...node, metadata: { ...metadata, resourceVersion: '2' } });
+  expect(line.ready()).toEqual(['default/large', 'default/small']);
+  line.remove('default/large');
+  expect(line.ready()).toEqual(['default/small']);
+});
+
+test('a look for preemptions that takes long is cut, and the next goes on where it stopped', () => {
+  const { inventory, clock } = inventoryOf({ nodes: [gpuNode('n')] });
+  const tried: (number | undefined)[] = [];
+  const slow: ConstructorParameters<typeof WaitingLine>[0] = {
+    version: 1,
+    classes: {},
+    // Each is a group of its own.
+    offerIdsFor: ({ gpu }) => [gpu?.memoryMb ?? 0],
+    grant: (request) => inventory.grant(request),
+    placesFor: () => 0,
+    hasPlace: () => false,
+    preempt: ({ gpu }) => {
+      tried.push(gpu?.memoryMb);
+      clock.at += 20;
+      return undefined;
+    },
+  };
+  const line = new WaitingLine(slow, clock);
+  for (let index = 1; index <= 8; index += 1) {
+    const request = placeRequest({ gpu: { count: 1, memoryMb: index } });
+    line.add(`default/w-${index}`, gpuInstance(`w-${index}`), request);
+  }
+  const looks: [number, boolean][] = [];
+  for (let look = 0; look < 3; look += 1) {
+    line.preempting();
+    looks.push([tried.length, line.hasMore]);
+  }
+  expect(looks).toEqual([
+    [3, true],
+    [6, true],
+    [8, false],
+  ]);
+  expect(tried).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
 });
 
 test('who leaves the line lets others have a look', () => {
@@ -102,13 +187,13 @@ describe('preemption', () => {
     const spots = Array.from({ length: 8 }, (_, index) => spot(`spot-${index}`, 'b', 1));
     const instances = [spot('stuck', 'a', 8, leaving(NOW - forMs)), ...spots];
     const world = inventoryOf({ nodes: [gpuNode('a'), gpuNode('b')], instances }, NOW);
-    const line = new WaitingLine(world.inventory);
+    const line = new WaitingLine(world.inventory, world.clock);
     const request = placeRequest({ gpu: { count: 1 } });
     const names = Array.from({ length: 8 }, (_, index) => `w-${index}`);
     for (const name of names) line.add(`default/${name}`, gpuInstance(name), request);
     /** As a run of the controller does, without its writes. */
     const ask = (name: string, now = NOW) => {
-      const found = line.preempt(`default/${name}`, request, now);
+      const found = line.preempt(`default/${name}`, request);
       for (const { key } of found?.victims ?? []) {
         const [, victim = ''] = key.split('/');
         const next = spot(victim, 'b', 1, leaving(now));
@@ -132,28 +217,61 @@ describe('preemption', () => {
       spot('going', 'a', 1, leaving(NOW)),
       gpuInstance('sure', {}, { claim: claimOn('a', { gpuCount: 7 }) }),
     ];
-    const { inventory } = inventoryOf(
+    const { inventory, clock } = inventoryOf(
       { nodes: [gpuNode('a'), gpuNode('b')], instances: [...instances, ...spots] },
       NOW,
     );
-    const line = new WaitingLine(inventory);
+    const line = new WaitingLine(inventory, clock);
     const request = placeRequest({ gpu: { count: 1 } });
     for (const name of ['x', 'y']) line.add(`default/${name}`, gpuInstance(name), request);
-    expect(line.preempt('default/x', request, NOW)).toMatchObject({ place: { node: 'a' }, victims: [] });
-    expect(line.preempt('default/y', request, NOW)).toMatchObject({ place: { node: 'b' }, victims: [{}] });
-    expect(line.preempt('default/x', request, NOW)).toMatchObject({ place: { node: 'a' }, victims: [] });
+    expect(line.preempt('default/x', request)).toMatchObject({ place: { node: 'a' }, victims: [] });
+    expect(line.preempt('default/y', request)).toMatchObject({ place: { node: 'b' }, victims: [{}] });
+    expect(line.preempt('default/x', request)).toMatchObject({ place: { node: 'a' }, victims: [] });
     line.remove('default/x');
-    expect(line.preempt('default/y', request, NOW)).toMatchObject({ place: { node: 'a' }, victims: [] });
+    expect(line.preempt('default/y', request)).toMatchObject({ place: { node: 'a' }, victims: [] });
   });
 
   test('a place that another instance took is not waited for', () => {
     const { line, caches, ask } = stuckWorld(0);
     expect(ask('w-0')).toMatchObject({ place: { node: 'a' }, victims: [] });
-    expect(line.preempting(NOW)).toEqual([]);
+    expect(line.preempting()).toEqual([]);
     const taker = gpuInstance('taker', {}, { claim: claimOn('a', { gpuCount: 8 }) });
     caches.instances.remove(spot('stuck', 'a', 8));
     caches.instances.upsert(taker);
-    expect(line.preempting(NOW)).toContain('default/w-0');
+    expect(line.preempting()).toContain('default/w-0');
+  });
+
+  test('who takes the place of one behind leaves its own to that one, and not to those who ended for it', () => {
+    const of = (node: string) => [0, 1].map((index) => spot(`${node}-${index}`, node, 4));
+    const { inventory, caches, clock } = inventoryOf(
+      { nodes: [gpuNode('x'), gpuNode('y')], instances: [...of('x'), ...of('y')] },
+      NOW,
+    );
+    const line = new WaitingLine(inventory, clock);
+    const request = placeRequest({ gpu: { count: 8 } });
+    let version = 1;
+    const put = (instance: GpuInstance): void => {
+      version += 1;
+      caches.instances.upsert({ ...instance, metadata: { ...instance.metadata, resourceVersion: String(version) } });
+    };
+    const nodes = ['a', 'b'].map((name) => {
+      line.add(`default/${name}`, gpuInstance(name), request);
+      const found = line.preempt(`default/${name}`, request);
+      const node = found?.place.node ?? '';
+      for (const { key } of found?.victims ?? []) put(spot(key.split('/')[1] ?? '', node, 4, leaving(NOW)));
+      return node;
+    });
+    const [ofA = '', ofB = ''] = nodes;
+    expect(nodes.toSorted()).toEqual(['x', 'y']);
+    // All have ended for the one behind, and one of two for the one ahead.
+    for (const name of [`${ofB}-0`, `${ofB}-1`, `${ofA}-0`]) put(gpuInstance(name, { type: 'Interruptible' }));
+    const granted = line.grant('default/a', request);
+    expect(granted).toMatchObject({ place: { node: ofB } });
+    put(gpuInstance('a', {}, { claim: claimOn(ofB, { gpuCount: 8 }) }));
+    line.granted('default/a', ofB);
+    const back = placeRequest({ type: 'Interruptible', gpu: { count: 4 } });
+    expect(line.grant(`default/${ofA}-0`, back)).toHaveProperty('refusal');
+    expect(line.preempt('default/b', request)).toMatchObject({ place: { node: ofA }, victims: [] });
   });
 
   test('to ask again for the same place is no change', () => {
@@ -167,20 +285,177 @@ describe('preemption', () => {
   test('the place of an instance that does not end is given up after a minute, without a change of any object', () => {
     const { line, clock, ask } = stuckWorld(0);
     expect(ask('w-0')).toMatchObject({ place: { node: 'a' }, victims: [] });
-    expect(line.preempting(NOW)).toEqual([]);
+    expect(line.preempting()).toEqual([]);
     expect(line.staleAt).toBe(NOW + 60_000);
     clock.at = NOW + 60_000;
-    expect(line.preempting(clock.at)).toContain('default/w-0');
+    expect(line.preempting()).toContain('default/w-0');
     expect(ask('w-0', clock.at)).toMatchObject({ place: { node: 'b' }, victims: [{}] });
   });
 
   test('instances that could wait for the same place do not all wait for it', () => {
     const { line } = stuckWorld(0);
     // Node a is about to have eight places, one for each.
-    expect(line.preempting(NOW)).toEqual([]);
-    for (const name of ['late-1', 'late-2']) {
+    expect(line.preempting()).toEqual([]);
+    for (const name of ['x-1', 'x-2']) {
       line.add(`default/${name}`, gpuInstance(name), placeRequest({ gpu: { count: 1 } }));
     }
-    expect(line.preempting(NOW)).toEqual(['default/late-1', 'default/late-2']);
+    expect(line.preempting()).toEqual(['default/x-1', 'default/x-2']);
+  });
+
+  test('who is ahead may take a place that is reserved for one behind, who then needs another', () => {
+    const { line, ask } = stuckWorld(0);
+    expect(line.preempting()).toEqual([]);
+    line.add('default/early', gpuInstance('early'), placeRequest({ gpu: { count: 1 } }));
+    expect(line.preempting()).toEqual(['default/w-7']);
+    expect(ask('w-7')).toMatchObject({ place: { node: 'b' }, victims: [{}] });
+  });
+
+  /**
+   * A node of eight interruptible instances of one GPU each, and a line that is served until nothing moves: as the
+   * controller does it, with `leave` in place of the pods that end. Nobody who is preempted pauses here.
+   */
+  function fullWorld(...wanting: string[]) {
+    const spots = Array.from({ length: 8 }, (_, index) => spot(`spot-${index}`, 'n', 1));
+    const { inventory, caches, clock } = inventoryOf({ nodes: [gpuNode('n')], instances: spots }, NOW);
+    const line = new WaitingLine(inventory, clock);
+    const told = new Map<string, number>();
+    let version = 1;
+    const put = (instance: GpuInstance): void => {
+      version += 1;
+      caches.instances.upsert({ ...instance, metadata: { ...instance.metadata, resourceVersion: String(version) } });
+    };
+    const waiting = new Map<string, { instance: GpuInstance; request: ReturnType<typeof placeRequest> }>();
+    const wait = (name: string, count: number, type: GpuInstanceSpec['type'] = 'OnDemand'): void => {
+      const instance = gpuInstance(name, { type, gpu: { count } });
+      waiting.set(name, { instance, request: placeRequest({ type, gpu: { count } }) });
+      put(instance);
+    };
+    /** One run of an instance that waits. */
+    const run = (name: string): void => {
+      const { instance, request } = waiting.get(name) ?? {};
+      if (instance === undefined || request === undefined) return;
+      const key = `default/${name}`;
+      const before = line.before(key, instance);
+      line.add(key, instance, request);
+      if (before !== undefined) return;
+      const granted = line.grant(key, request);
+      if ('place' in granted) {
+        waiting.delete(name);
+        const gpuCount = granted.place.offerClass.gpuCount;
+        put({ ...instance, status: { claim: claimOn(granted.place.node, { gpuCount }), diskPersistent: true } });
+        line.remove(key);
+        return;
+      }
+      for (const { key: victim } of (request.type === 'OnDemand' && line.preempt(key, request)?.victims) || []) {
+        told.set(victim, (told.get(victim) ?? 0) + 1);
+        const one = caches.instances.store.get(victim);
+        if (one !== undefined) put({ ...one, status: { ...one.status, ...leaving(clock.at) } });
+      }
+    };
+    const holding = (): string[] =>
+      [...caches.instances.store.values()]
+        .filter(({ status }) => status?.claim !== undefined && status.ending === undefined)
+        .map(({ metadata }) => metadata.name);
+    /** One victim has ended, and asks for another place at once. */
+    const leave = (name: string): void => {
+      wait(name, 1, 'Interruptible');
+      run(name);
+      serve();
+    };
+    const serve = (): void => {
+      for (let turn = 0; turn < 20; turn += 1) {
+        for (const key of [...line.ready(), ...line.preempting()]) run(key.split('/')[1] ?? '');
+      }
+    };
+    const going = (): string[] =>
+      [...caches.instances.store.values()]
+        .filter(({ status }) => status?.ending !== undefined)
+        .map(({ metadata }) => metadata.name);
+    for (const name of wanting) wait(name, 8);
+    for (const name of wanting) run(name);
+    return { line, told, wait, run, leave, serve, holding, going, clock, inventory };
+  }
+
+  test('eight that end one after the other are each ended once, and the gang gets the node', () => {
+    const { told, leave, holding, going } = fullWorld('big');
+    expect(going()).toHaveLength(8);
+    for (const name of going()) {
+      expect(holding()).toEqual([]);
+      leave(name);
+    }
+    expect(holding()).toEqual(['big']);
+    expect([...told.values()]).toEqual(Array.from({ length: 8 }, () => 1));
+  });
+
+  test('a stream of small newcomers does not take what a gang waits for', () => {
+    const { wait, run, leave, holding, going } = fullWorld('big');
+    for (const [index, name] of going().entries()) {
+      leave(name);
+      for (const type of ['OnDemand', 'Interruptible'] as const) {
+        wait(`late-${type}-${index}`, 1, type);
+        run(`late-${type}-${index}`);
+      }
+    }
+    expect(holding()).toEqual(['big']);
+  });
+
+  test('who would be served by reserved places alone is not woken, and holds up nobody', () => {
+    const { line, wait, run, leave, going, holding } = fullWorld('big');
+    for (const name of going().slice(0, 4)) leave(name);
+    wait('late-1', 2);
+    run('late-1');
+    expect(line.ready()).toEqual([]);
+    expect(line.before('default/late-2', gpuInstance('late-2'))).toBeUndefined();
+    for (const name of going()) leave(name);
+    expect(holding()).toEqual(['big']);
+  });
+
+  test('of two gangs before one node the first gets it, and nobody is ended for the second', () => {
+    const { told, leave, run, holding, going } = fullWorld('a', 'b');
+    for (const name of going()) {
+      run('b');
+      leave(name);
+    }
+    expect(holding()).toEqual(['a']);
+    expect([...told.values()]).toEqual(Array.from({ length: 8 }, () => 1));
+  });
+
+  test('a gang whose place was chosen twice before anybody was told still has all of them told', () => {
+    const { line } = fullWorld();
+    const request = placeRequest({ gpu: { count: 8 } });
+    line.add('default/big', gpuInstance('big'), request);
+    expect(line.preempt('default/big', request)?.victims).toHaveLength(8);
+    expect(line.preempt('default/big', request)?.victims).toHaveLength(8);
+  });
+
+  test('who is chosen for one, and not told yet, is not chosen for another too', () => {
+    const { line } = fullWorld();
+    const request = placeRequest({ gpu: { count: 2 } });
+    for (const name of ['a', 'b']) line.add(`default/${name}`, gpuInstance(name), request);
+    const victims = ['a', 'b'].map((name) => line.preempt(`default/${name}`, request)?.victims.map(({ key }) => key));
+    expect(victims.map((some) => some?.length)).toEqual([2, 2]);
+    expect(new Set(victims.flat()).size).toBe(4);
+  });
+
+  test('an instance whose run fails keeps the place that is reserved for it', () => {
+    const { line, going, leave, holding, run, wait } = fullWorld('big');
+    line.pause('default/big');
+    for (const name of going()) leave(name);
+    wait('late', 1);
+    run('late');
+    expect(holding()).toEqual([]);
+    run('big');
+    expect(holding()).toEqual(['big']);
+  });
+
+  test('a place that is waited for longer than a minute is no longer taken', () => {
+    const { line, going, leave, holding, serve, clock } = fullWorld('big');
+    line.pause('default/big');
+    const [first = ''] = going();
+    leave(first);
+    expect(holding()).toEqual([]);
+    clock.at += 60_000;
+    serve();
+    expect(holding()).toEqual([first]);
   });
 });

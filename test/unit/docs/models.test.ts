@@ -33,17 +33,19 @@ test('every annotation in the table is one that is read', () => {
     'scale-idle-seconds': '60',
     'scale-wait-seconds': '9',
     'model-names': 'a, b',
+    'model-media-hosts': 'a.example.com',
   };
   const annotations = Object.fromEntries(names.map((name) => [`berth.dev/${name}`, values[name] ?? 'true']));
   const labels = { 'berth.dev/model-server': 'true' };
   const read = readServer({ metadata: { name: 's', namespace: 'n', labels, annotations } }, NAMESPACES);
-  expect(names).toHaveLength(12);
+  expect(names).toHaveLength(13);
   expect(read).toMatchObject({
     port: 'true',
     prefix: '/x',
     aliases: [{ alias: 'true' }],
     engine: 'ollama',
     credential: 'true',
+    mediaHosts: ['a.example.com'],
     dialects: ['chat'],
     sharedRank: 0,
     problems: [],

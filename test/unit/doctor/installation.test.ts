@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { isSound } from '../../../src/doctor/examine.ts';
+import type { SourceName } from '../../../src/doctor/sources.ts';
 import type { KubeObject } from '../../../src/kube/types.ts';
+import { REPORTED_AT, replicaKey } from '../../../src/resources/activity-lease.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';
 import {
   each,
@@ -40,6 +42,46 @@ const withSpec = (change: (spec: { properties: object }) => object): Planted =>
   });
 
 const scraped = (change: Parameters<typeof objects>[0]): Planted => ({ ...objects(change), absent: [] });
+
+/** A policy more in the namespace of the tenant, or in another one. */
+const policy = (spec: object, name = 'more'): Planted =>
+  objects(({ networkPolicies }) => ({
+    networkPolicies: [...networkPolicies, { metadata: { name, namespace: 'tenant' }, spec } as KubeObject],
+  }));
+const ALL = { podSelector: {}, policyTypes: ['Ingress', 'Egress'] };
+const out = (...egress: object[]): Planted => policy({ ...ALL, egress });
+const into = (...ingress: object[]): Planted => policy({ ...ALL, ingress });
+const block = (cidr: string, ...except: string[]): object => ({ ipBlock: { cidr, except } });
+const PRIVATE = [
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '168.63.129.16/32',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.168.0.0/16',
+];
+const nodeAt = (address: string): Planted =>
+  each('nodes', (one: { status: object }) => ({
+    ...one,
+    status: { ...one.status, addresses: [{ type: 'ExternalIP', address }] },
+  }));
+const chartPolicy = (change: (spec: { policyTypes: string[]; egress: object[] }) => object): Planted =>
+  each('networkPolicies', (one: { metadata: { name: string }; spec: never }) =>
+    one.metadata.name === 'berth-instances' ? { ...one, spec: change(one.spec) } : one,
+  );
+/** A policy beside NetworkPolicies, in the namespace of the tenant where it is in one. */
+const besides = (source: SourceName, spec: object, namespace?: string): Planted =>
+  objects(() => ({ [source]: [{ metadata: { name: 'more', ...(namespace && { namespace }) }, spec } as KubeObject] }));
+const CILIUM_OPEN = { endpointSelector: {}, egress: [{ toEntities: ['all'] }] };
+const reports = (annotations: object): Planted =>
+  objects(({ sshReports }) => ({
+    sshReports: sshReports.map(({ metadata }) => ({ metadata: { ...metadata, annotations } })) as KubeObject[],
+  }));
+
+function inNamespace(namespace: string, status?: object): KubeObject {
+  const one = gpuInstance('one');
+  return { ...one, metadata: { ...one.metadata, namespace }, ...(status && { status }) };
+}
 
 test('nothing is found on a sound installation', () => {
   expect(findingsOf()).toEqual([]);
@@ -112,8 +154,172 @@ test.each<[fault: string, found: string, planted: Planted]>([
       one.metadata.name === 'berth-exec' ? { ...one, spec: { ...one.spec, validationActions: ['Warn'] } } : one,
     ),
   ],
+  [
+    'a policy of Cilium in the namespace of a tenant',
+    'other-policies OtherPolicyOpens warning',
+    besides('ciliumPolicies', CILIUM_OPEN, 'tenant'),
+  ],
+  [
+    'a policy of Cilium with several sets of rules',
+    'other-policies OtherPolicyOpens warning',
+    objects(() => ({
+      ciliumPolicies: [{ metadata: { name: 'more', namespace: 'tenant' }, specs: [CILIUM_OPEN] } as KubeObject],
+    })),
+  ],
+  [
+    'a policy of Calico in the namespace of a tenant',
+    'other-policies OtherPolicyOpens warning',
+    besides('calicoPolicies', { ingress: [{ action: 'Deny' }, { action: 'Allow' }] }, 'tenant'),
+  ],
+  [
+    'a policy of Antrea in the namespace of a tenant',
+    'other-policies OtherPolicyOpens warning',
+    besides('antreaPolicies', { egress: [{ action: 'Allow' }] }, 'tenant'),
+  ],
+  ...['ciliumClusterPolicies', 'calicoClusterPolicies', 'antreaClusterPolicies', 'adminPolicies'].map(
+    (source): [string, string, Planted] => [
+      `one of ${source}`,
+      'other-policies OtherPolicyNotRead unknown',
+      besides(source as SourceName, { egress: [{ action: 'Allow' }] }),
+    ],
+  ),
+  [
+    'one of the administrators in the later version',
+    'other-policies OtherPolicyNotRead unknown',
+    besides('clusterPolicies', { tier: 'Admin', ingress: [{ action: 'Accept' }] }),
+  ],
   ['a role without NetworkPolicy', 'network RoleOpen warning', without('networkPolicies', 'berth-api')],
   ['a tenant without NetworkPolicy', 'network TenantOpen error', without('networkPolicies', 'berth-instances')],
+  [
+    'a tenant whose policy is of the type Ingress',
+    'network TenantOpen error',
+    chartPolicy(({ egress: _egress, ...spec }) => ({ ...spec, policyTypes: ['Ingress'] })),
+  ],
+  [
+    'a tenant whose policy is of the type Egress',
+    'network TenantOpen error',
+    chartPolicy((spec) => ({ ...spec, ingress: [], policyTypes: ['Egress'] })),
+  ],
+  [
+    'a policy that closes one instance, and no other',
+    'network TenantOpen error',
+    chartPolicy((spec) => ({ ...spec, podSelector: { matchLabels: { 'berth.dev/instance': 'one' } } })),
+  ],
+  [
+    'a namespace that is open, rents, and needs no label',
+    'network TenantOpen error',
+    objects((sound) => ({
+      policies: sound.policies.filter(({ metadata }) => metadata.name !== 'berth-tenants'),
+      bindings: sound.bindings.filter(({ metadata }) => metadata.name !== 'berth-tenants'),
+      namespaces: [...sound.namespaces, { metadata: { name: 'free' } }],
+      instances: [inNamespace('free')],
+    })),
+  ],
+  ['everything let out', 'network EgressOpen error', out({})],
+  ['every address let out on a port', 'network EgressOpen error', out({ ports: [{ port: 80 }] })],
+  ['the ports of the API server let out', 'network EgressOpen error', out({ ports: [{ port: 6000, endPort: 7000 }] })],
+  ['every IPv4 address let out', 'network EgressOpen error', out({ to: [block('0.0.0.0/0')] })],
+  ['every IPv6 address let out', 'network EgressOpen error', out({ to: [block('::/0')] })],
+  [
+    'everything but metadata let out',
+    'network EgressOpen error',
+    out({ to: [block('0.0.0.0/0', '169.254.169.254/32')] }),
+  ],
+  [
+    'half of the networks of pods let out',
+    'network EgressOpen error',
+    out({ to: [block('10.244.0.0/23', '10.244.0.0/25')] }),
+  ],
+  [
+    'another address of the metadata service let out',
+    'network EgressOpen error',
+    out({ to: [block('169.254.0.0/16', '169.254.169.254/32')], ports: [{ port: 80 }] }),
+  ],
+  [
+    'a network of nodes let out to on a port',
+    'network EgressOpen warning',
+    out({ to: [block('192.168.3.0/24')], ports: [{ port: 2049 }] }),
+  ],
+  ['a network of nodes let out to', 'network EgressOpen error', out({ to: [block('192.168.3.0/24')] })],
+  [
+    'the Service of the API server let out to',
+    'network EgressOpen error',
+    out({ to: [block('10.96.0.0/12')], ports: [{ port: 443 }] }),
+  ],
+  ['pods of all namespaces let out to', 'network EgressOpen error', out({ to: [{ namespaceSelector: {} }] })],
+  [
+    'pods of all instances let out to',
+    'network EgressOpen error',
+    out({
+      to: [
+        {
+          namespaceSelector: { matchLabels: { 'berth.dev/tenant': 'true' } },
+          podSelector: { matchExpressions: [{ key: 'berth.dev/instance', operator: 'Exists' }] },
+        },
+      ],
+    }),
+  ],
+  [
+    'a policy for one instance that lets it out',
+    'network EgressOpen error',
+    policy({ podSelector: { matchLabels: { 'berth.dev/instance': 'one' } }, policyTypes: ['Egress'], egress: [{}] }),
+  ],
+  ['everybody let in', 'network IngressOpen error', into({})],
+  ['every address let in', 'network IngressOpen error', into({ from: [block('0.0.0.0/0')] })],
+  ['every address let in by IPv6', 'network IngressOpen error', into({ from: [block('::/0')] })],
+  [
+    'pods of tenants let in',
+    'network IngressOpen error',
+    into({ from: [{ namespaceSelector: { matchExpressions: [{ key: 'berth.dev/tenant', operator: 'Exists' }] } }] }),
+  ],
+  ['everybody let in on a port', 'network IngressOpen warning', into({ ports: [{ port: 8888 }] })],
+  ['a node with a public address', 'network EgressOpen warning', nodeAt('34.1.2.3')],
+  ['a node with a public address of IPv6', 'network EgressOpen warning', nodeAt('2600:1f14::7')],
+  [
+    'pods with public addresses',
+    'network EgressOpen error',
+    each('nodes', (one: { spec: object }) => ({ ...one, spec: { ...one.spec, podCIDRs: ['2600:1f14:5::/64'] } })),
+  ],
+  [
+    'an instance with a public address',
+    'network EgressOpen error',
+    objects(() => ({ instances: [inNamespace('tenant', { podIP: '34.5.6.7' })] })),
+  ],
+  [
+    'Services with public addresses',
+    'network EgressOpen error',
+    objects(() => ({ serviceNetworks: [{ metadata: { name: 'k' }, spec: { cidrs: ['34.7.0.0/24'] } } as KubeObject] })),
+  ],
+  [
+    'an API server with a public address',
+    'network EgressOpen warning',
+    each('apiServers', (one: object) => ({ ...one, endpoints: [{ addresses: ['34.1.1.1'] }], ports: [{ port: 443 }] })),
+  ],
+  ['nobody who says who uses instances', 'activity ReporterMissing error', objects(() => ({ sshReports: [] }))],
+  ['a role that never said who uses instances', 'activity ReporterMissing error', reports({})],
+  [
+    'a role that said who uses instances, and does not any more',
+    'activity ReporterMissing error',
+    reports({ [REPORTED_AT]: '2026-11-23T11:00:00Z' }),
+  ],
+  [
+    'a replica that went without a word',
+    'activity ReporterSilent warning',
+    reports({ [replicaKey('a')]: '{"since":"2026-11-23T10:00:00Z","until":"2026-11-23T11:50:00Z","version":"1"}' }),
+  ],
+  [
+    "a key in Berth's own namespace",
+    'own-namespace KeyInOwnNamespace error',
+    objects(() => ({ apiKeys: [{ metadata: { name: 'admin', namespace: 'berth-system' } }] })),
+  ],
+  [
+    "an instance in Berth's own namespace",
+    'own-namespace InstanceInOwnNamespace error',
+    objects((sound) => ({
+      namespaces: [...sound.namespaces, { metadata: { name: 'berth-system' } }],
+      instances: [inNamespace('berth-system')],
+    })),
+  ],
   [
     'a network plugin that enforces nothing',
     'network NotEnforced error',
@@ -166,6 +372,21 @@ test.each<[fault: string, found: string, planted: Planted]>([
     })),
   ],
   ['Prometheus that scrapes something else', 'monitors NoMonitor warning', { absent: [] }],
+  [
+    'a disk whose instance went without the controller',
+    'disks DiskWithoutInstance warning',
+    objects(() => ({
+      orphans: [
+        {
+          metadata: {
+            name: 'one-disk',
+            namespace: 'tenant',
+            labels: { 'berth.dev/retained-from': 'one', 'berth.dev/disk-policy': 'Delete' },
+          },
+        },
+      ],
+    })),
+  ],
   ['no DCGM exporter', 'exporters NoExporter warning', objects(() => ({ exporters: [] }))],
   [
     "a tenant's pod that poses as DCGM exporter",
@@ -175,6 +396,25 @@ test.each<[fault: string, found: string, planted: Planted]>([
 ])('%s is found, and nothing else: %s', (_fault, expected, planted) => expectOnly(planted, expected));
 
 test.each<[harmless: string, planted: Planted]>([
+  ['name resolution anywhere', out({ ports: [{ port: 53, protocol: 'UDP' }, { port: 53 }] })],
+  ['all public addresses', out({ to: [block('0.0.0.0/0', ...PRIVATE)] })],
+  ['a public address', out({ to: [block('8.8.8.8/32')] })],
+  ['a way between instances of a tenant', into({ from: [{ podSelector: {} }] })],
+  [
+    'an ingress controller that is let in',
+    into({ from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'ingress-nginx' } } }] }),
+  ],
+  [
+    'a policy for pods that are no instances',
+    policy({
+      podSelector: { matchLabels: { app: 'web' } },
+      policyTypes: ['Ingress', 'Egress'],
+      ingress: [{}],
+      egress: [{}],
+    }),
+  ],
+  ['rules of a type that the policy is not of', policy({ podSelector: {}, policyTypes: ['Ingress'], egress: [{}] })],
+  ["keys in a tenant's namespace", objects(() => ({ apiKeys: [{ metadata: { name: 'key', namespace: 'tenant' } }] }))],
   [
     'a webhook that asks for a label which instances lack',
     objects(() => ({ mutatingWebhooks: [webhook({ objectSelector: { matchLabels: { inject: 'true' } } })] })),
@@ -216,4 +456,14 @@ test.each<[harmless: string, planted: Planted]>([
       ],
     })),
   ],
+  ['a policy of Cilium elsewhere', besides('ciliumPolicies', CILIUM_OPEN, 'other')],
+  [
+    'a policy of Cilium that closes',
+    besides('ciliumPolicies', { ingress: [{}], egressDeny: [{ toEntities: ['all'] }] }, 'tenant'),
+  ],
+  [
+    'a policy of Calico that closes, or leaves it to NetworkPolicies',
+    besides('calicoPolicies', { ingress: [{ action: 'Deny' }], egress: [{ action: 'Pass' }] }, 'tenant'),
+  ],
+  ['one of the administrators that closes', besides('adminPolicies', { ingress: [{ action: 'Deny' }] })],
 ])('%s is no fault', (_name, planted) => expect(findingsOf(planted)).toEqual([]));

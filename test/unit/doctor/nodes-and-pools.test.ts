@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { KubeObject } from '../../../src/kube/types.ts';
-import { gpuInstance, gpuNode, gpuPool } from '../../support/inventory-world.ts';
+import { claimOn, gpuInstance, gpuNode, gpuPool } from '../../support/inventory-world.ts';
 import { each, expectOnly, findingsOf, objects, type Planted } from '../../support/sound-installation.ts';
 
 type Shape = Parameters<typeof gpuNode>[1];
@@ -80,6 +80,16 @@ test.each<[fault: string, found: string, planted: Planted]>([
   ],
   ['no user namespaces', 'gpu-nodes UserNamespaces error', pool({ userNamespaces: 'Required' })],
   ['starts that keep failing', 'gpu-nodes Quarantined warning', objects(() => ({ instances: failing }))],
+  [
+    'GPUs that were switched under an instance',
+    'gpu-nodes Switched warning',
+    objects(({ nodes }) => ({
+      instances: nodes.map(({ metadata }) => {
+        const slice = { resourceName: 'nvidia.com/mig-1g.10gb', isolation: 'mig', migProfile: '1g.10gb' } as const;
+        return gpuInstance('slice', {}, { claim: claimOn(metadata.name, slice), incarnation: 1 });
+      }),
+    })),
+  ],
   [
     'no product label',
     'node-labels NoProduct warning',
@@ -174,7 +184,10 @@ test.each<[harmless: string, planted: Planted]>([
       quotas: [...sound.quotas, { metadata: { name: 'berth', namespace: 'default' } }],
       networkPolicies: [
         ...sound.networkPolicies,
-        { metadata: { name: 'all', namespace: 'default' }, spec: { podSelector: {} } } as KubeObject,
+        {
+          metadata: { name: 'all', namespace: 'default' },
+          spec: { podSelector: {}, policyTypes: ['Ingress', 'Egress'] },
+        } as KubeObject,
       ],
     })),
   ],

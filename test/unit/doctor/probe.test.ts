@@ -8,7 +8,7 @@ import {
   serverPod,
   withProbe,
 } from '../../../src/doctor/probe.ts';
-import { selects } from '../../../src/doctor/selector.ts';
+import { selects } from '../../../src/kube/selector.ts';
 import { ForbiddenError, NotFoundError } from '../../../src/kube/errors.ts';
 import type { KubeObject, ObjectRef, ResourceType } from '../../../src/kube/types.ts';
 import { objects, reportOf } from '../../support/sound-installation.ts';

@@ -22,7 +22,7 @@ let calls: ReturnType<typeof recordingClient>['calls'];
 beforeEach(async () => {
   const recording = recordingClient();
   calls = recording.calls;
-  engine = await startEngine({ dialects: ['chat', 'responses', 'messages'] });
+  engine = await startEngine({ engine: 'unknown', dialects: ['chat', 'responses', 'messages'] });
   engine.behave({ kind: 'answer', reply: REPLY });
   gateway = await startGateway(undefined, { client: recording.client });
   gateway.cluster.serve({ name: 'llm', annotations: ANNOTATIONS, ports: [engine.port] });
@@ -101,24 +101,68 @@ it('an answer that another server gave after the first failed is billed once', a
   await other.close();
 });
 
-it('of a stream that the client leaves counts what the engine reported until then', async () => {
-  engine.behave({ kind: 'stall', reply: REPLY, events: 3 });
-  for (const path of ['messages', 'chat/completions']) {
-    const leaving = new AbortController();
-    const body = { model: 'tiny', messages: MESSAGES, max_tokens: 9, stream: true };
-    const answer = await post(gateway, path, body, { signal: leaving.signal });
-    await answer.body?.getReader().read();
-    leaving.abort();
-  }
-  // Messages reports the input when it begins; chat nothing before the end.
-  const metrics = async (): Promise<string> => gateway.registry.metrics();
-  await eventually(async () => expect(await metrics()).toContain('calls_total{reason="unreported"} 1'));
-  await eventually(async () =>
-    expect(await metrics()).toMatch(/outcome="client_closed".* 1\n[^]*"client_closed".* 1\n/),
-  );
-  const [spec] = await recorded();
-  expect(spec?.entries).toMatchObject([{ calls: 2, unreported: 1, inputTokens: 100, cachedInputTokens: 40 }]);
-  expect(spec?.entries[0]?.outputTokens).toBeLessThan(8);
+/** Begins a stream and leaves after its first bytes. Resolves when the gateway knows. */
+async function leave(path: string, body: object = {}): Promise<void> {
+  const leaving = new AbortController();
+  const full = { model: 'tiny', messages: MESSAGES, max_tokens: 9, stream: true, ...body };
+  const answer = await post(gateway, path, full, { signal: leaving.signal });
+  await answer.body?.getReader().read();
+  leaving.abort();
+  await eventually(async () => expect(await gateway.registry.metrics()).toMatch(/outcome="client_closed".* [1-9]/));
+}
+
+it.each([
+  // Messages reports the input when it begins; chat and responses nothing before the end.
+  ['messages', 4, {}, { inputTokens: 100, cachedInputTokens: 40 }],
+  ['chat/completions', 3, {}, { inputTokens: expect.toSatisfy((count: number) => count > 10 && count < 40) as number }],
+  [
+    'responses',
+    6,
+    { input: 'Hi', messages: undefined },
+    { inputTokens: expect.toSatisfy((count: number) => count > 10 && count < 40) as number },
+  ],
+] as const)(
+  'a stream of %s that the client leaves is billed for what was passed on, as an estimate',
+  async (path, events, body, input) => {
+    engine.behave({ kind: 'stall', reply: REPLY, events });
+    await leave(path, body);
+    const [spec] = await recorded();
+    expect(spec?.entries).toMatchObject([{ calls: 1, unreported: 0, estimated: 1, ...input }]);
+    expect(spec?.entries[0]?.outputTokens).toBeGreaterThan(0);
+    expect(spec?.entries[0]?.outputTokens).toBeLessThan(8);
+    expect(Number(spec?.cost)).toBeGreaterThan(0);
+  },
+);
+
+it.each([
+  ['messages', { max_tokens: 9 }],
+  ['responses', { input: 'Hi', messages: undefined }],
+] as const)(
+  'a translated stream of %s that the client leaves is billed for what the engine counted',
+  async (path, body) => {
+    const other = await startEngine({ engine: 'vllm', dialects: ['chat'], models: ['deep'] });
+    other.behave({ kind: 'stall', reply: REPLY, events: 3 });
+    gateway.cluster.serve({ name: 'deep', annotations: ANNOTATIONS, ports: [other.port] });
+    await gateway.ready('deep');
+    await leave(path, { ...body, model: 'deep' });
+    const [spec] = await recorded();
+    const counted = { inputTokens: 100, cachedInputTokens: 40, outputTokens: 3 };
+    expect(spec?.entries).toMatchObject([{ calls: 1, unreported: 0, ...counted }]);
+    expect(spec?.entries[0]).not.toHaveProperty('estimated');
+    await other.close();
+  },
+);
+
+it('a stream that the client leaves before its first event costs nothing', async () => {
+  engine.behave({ kind: 'stall', reply: REPLY, events: 0 });
+  const leaving = new AbortController();
+  const body = { model: 'tiny', messages: MESSAGES, stream: true };
+  const answer = post(gateway, 'chat/completions', body, { signal: leaving.signal }).catch(() => undefined);
+  await eventually(() => expect(engine.received.length).toBeGreaterThan(0));
+  leaving.abort();
+  await answer;
+  await eventually(async () => expect(await gateway.registry.metrics()).toMatch(/outcome="client_closed".* 1/));
+  expect(await recorded()).toEqual([]);
 });
 
 it('a model without a price is in no record', async () => {

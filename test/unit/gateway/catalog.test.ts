@@ -4,20 +4,13 @@ import type { ServerState } from '../../../src/gateway/discovery/names.ts';
 import type { Probe, ServerSpec, Target } from '../../../src/gateway/discovery/types.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { Endpoint } from '../../../src/gateway/endpoint.ts';
+import { probeOf } from '../../support/probe.ts';
 
 const OWN = 'berth-system';
 const clock = fakeClock();
 
-function probeOf(...models: string[]): Probe {
-  return {
-    engine: 'vllm',
-    prefix: '',
-    models: models.map((id) => ({ id, contextLength: 4096 })),
-    dialects: ['chat'],
-    plainPaths: {},
-    countTokens: false,
-    tokenize: false,
-  };
+function probeWith(...models: string[]): Probe {
+  return probeOf({ models: models.map((id) => ({ id, contextLength: 4096 })) });
 }
 
 function state(
@@ -51,8 +44,8 @@ function catalogOf(...states: ServerState[]) {
 describe('catalog', () => {
   it('joins the endpoints of all servers of a namespace under the model name', () => {
     const catalog = catalogOf(
-      state({ name: 'a' }, probeOf('tiny', 'big'), { pods: 2 }),
-      state({ name: 'b' }, probeOf('tiny')),
+      state({ name: 'a' }, probeWith('tiny', 'big'), { pods: 2 }),
+      state({ name: 'b' }, probeWith('tiny')),
     );
     expect(catalog.find('tenant', 'tiny')?.readyCount).toBe(3);
     expect(catalog.find('tenant', 'big')?.readyCount).toBe(2);
@@ -60,7 +53,10 @@ describe('catalog', () => {
   });
 
   it('never shows a tenant the servers of another', () => {
-    const catalog = catalogOf(state({ namespace: 'a' }, probeOf('mine')), state({ namespace: 'b' }, probeOf('theirs')));
+    const catalog = catalogOf(
+      state({ namespace: 'a' }, probeWith('mine')),
+      state({ namespace: 'b' }, probeWith('theirs')),
+    );
     expect(catalog.find('a', 'mine')).toBeDefined();
     expect(catalog.find('a', 'theirs')).toBeUndefined();
     expect(catalog.list('a').map(({ name }) => name)).toEqual(['mine']);
@@ -69,10 +65,10 @@ describe('catalog', () => {
 
   it('serves a name from one namespace: the caller’s own, else Berth’s, else the oldest that may share', () => {
     const catalog = catalogOf(
-      state({ namespace: 'late', sharedRank: 20 }, probeOf('tiny', 'other')),
-      state({ namespace: 'early', sharedRank: 10 }, probeOf('tiny', 'other')),
-      state({ namespace: OWN }, probeOf('tiny')),
-      state({ namespace: 'a' }, probeOf('tiny')),
+      state({ namespace: 'late', sharedRank: 20 }, probeWith('tiny', 'other')),
+      state({ namespace: 'early', sharedRank: 10 }, probeWith('tiny', 'other')),
+      state({ namespace: OWN }, probeWith('tiny')),
+      state({ namespace: 'a' }, probeWith('tiny')),
     );
     const namespaces = (caller: string, model: string) =>
       catalog.find(caller, model)?.members.map(({ endpoint }) => endpoint.key.split('/')[0]);
@@ -84,7 +80,7 @@ describe('catalog', () => {
 
   it('knows aliases, which hide a model of the same name, and drops those of models that are not served', () => {
     const aliases = [{ alias: 'fast' }, { alias: 'big', model: 'tiny' }, { alias: 'gone', model: 'missing' }];
-    const catalog = catalogOf(state({ aliases }, probeOf('tiny', 'big')));
+    const catalog = catalogOf(state({ aliases }, probeWith('tiny', 'big')));
     const upstream = (model: string) => catalog.find('t', model)?.members.map(({ upstreamModel }) => upstreamModel);
     expect(upstream('fast')).toEqual(['tiny']);
     expect(upstream('big')).toEqual(['tiny']);
@@ -93,7 +89,7 @@ describe('catalog', () => {
 
   it('keeps listing a model without a ready endpoint, and an alias before any probe', () => {
     const catalog = catalogOf(
-      state({ name: 'a' }, probeOf('tiny'), { available: false }),
+      state({ name: 'a' }, probeWith('tiny'), { available: false }),
       state({ name: 'b', aliases: [{ alias: 'soon' }] }, undefined),
     );
     expect(catalog.find('t', 'tiny')?.readyCount).toBe(0);
@@ -104,8 +100,8 @@ describe('catalog', () => {
     const origin = 'http://10.0.0.5:8000';
     const aliases = [{ alias: 'fast' }];
     const catalog = catalogOf(
-      state({ name: 'a' }, probeOf('tiny'), { origin }),
-      state({ name: 'b', aliases }, probeOf('tiny'), { origin }),
+      state({ name: 'a' }, probeWith('tiny'), { origin }),
+      state({ name: 'b', aliases }, probeWith('tiny'), { origin }),
     );
     expect(catalog.find('t', 'tiny')?.readyCount).toBe(1);
     expect(catalog.find('t', 'fast')?.members.map(({ endpoint }) => endpoint.key.split('/')[1])).toEqual(['b']);
@@ -113,9 +109,9 @@ describe('catalog', () => {
 
   it('serves a name by one model alone: that of the oldest Service which has it', () => {
     const alias = (model: string) => [{ alias: 'fast', model }];
-    const old = state({ name: 'z', createdAt: 1, aliases: alias('small') }, probeOf('small'));
-    const late = state({ name: 'a', createdAt: 2, aliases: alias('large') }, probeOf('large'));
-    const same = state({ name: 'b', createdAt: 3, aliases: alias('small') }, probeOf('small'));
+    const old = state({ name: 'z', createdAt: 1, aliases: alias('small') }, probeWith('small'));
+    const late = state({ name: 'a', createdAt: 2, aliases: alias('large') }, probeWith('large'));
+    const same = state({ name: 'b', createdAt: 3, aliases: alias('small') }, probeWith('small'));
     const catalog = catalogOf(late, same, old);
     const members = catalog.find('t', 'fast')?.members ?? [];
     expect(members.map(({ upstreamModel }) => upstreamModel)).toEqual(['small', 'small']);
@@ -124,15 +120,15 @@ describe('catalog', () => {
       ['a', 'fast', 'small'],
     ]);
     // The name goes with its Service, and not before.
-    const gone = state({ name: 'z', createdAt: 1, aliases: alias('small') }, probeOf('small'), { pods: 0 });
+    const gone = state({ name: 'z', createdAt: 1, aliases: alias('small') }, probeWith('small'), { pods: 0 });
     expect(catalogOf(late, gone).find('t', 'fast')?.readyCount).toBe(0);
     expect(catalogOf(late).find('t', 'fast')?.members[0]?.upstreamModel).toBe('large');
   });
 
   it('serves an alias of the first model by what most pods have, while they change', () => {
     const server = { aliases: [{ alias: 'fast' }], uid: 'svc' };
-    const before = state({ ...server }, probeOf('v1'), { pods: 2 });
-    const after = state({ ...server }, probeOf('v2'), { pods: 1 });
+    const before = state({ ...server }, probeWith('v1'), { pods: 2 });
+    const after = state({ ...server }, probeWith('v2'), { pods: 1 });
     const [next] = after.endpoints;
     const both = { ...before, endpoints: [...before.endpoints, ...(next === undefined ? [] : [next])] };
     const catalog = catalogOf(both);
@@ -142,9 +138,9 @@ describe('catalog', () => {
 
   it('keeps a model while its members stay', () => {
     const cache = new ModelCache(clock);
-    const states = [state({}, probeOf('tiny'), { pods: 2 })];
+    const states = [state({}, probeWith('tiny'), { pods: 2 })];
     const first = buildCatalog(states, cache).find('t', 'tiny');
     expect(buildCatalog(states, cache).find('t', 'tiny')).toBe(first);
-    expect(buildCatalog([state({}, probeOf('tiny'), { pods: 2 })], cache).find('t', 'tiny')).not.toBe(first);
+    expect(buildCatalog([state({}, probeWith('tiny'), { pods: 2 })], cache).find('t', 'tiny')).not.toBe(first);
   });
 });

@@ -134,7 +134,7 @@ describe('ClientWriter', () => {
   it('holds the engine back while the client reads nothing, and gives up after five minutes', () => {
     const { response, client, flow } = setup();
     const gone = vi.fn();
-    client.onGone(gone);
+    client.onOver(gone);
     response.writableNeedDrain = true;
     client.write('data: 1\n\n', flow);
     client.write('data: 2\n\n', flow);

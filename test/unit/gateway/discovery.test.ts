@@ -3,6 +3,7 @@ import { readServer } from '../../../src/gateway/discovery/server-spec.ts';
 import { targetsOf } from '../../../src/gateway/discovery/targets.ts';
 import type { EndpointSlice, Namespace, Pod, Service } from '../../../src/kube/types.ts';
 import { modelPod } from '../../support/model-cluster.ts';
+import { gatewayTo } from '../../support/model-gateway.ts';
 
 const OWN = 'berth-system';
 
@@ -32,6 +33,30 @@ function service(annotations: Record<string, string> = {}, namespace = 'team'): 
 }
 
 describe('readServer', () => {
+  it.each([
+    ['berth.dev/model-path-prefix', `${'/'.repeat(250_000)}x`],
+    ['berth.dev/model-path-prefix', `/${'a'.repeat(256)}`],
+    ['berth.dev/model-aliases', 'a,'.repeat(125_000)],
+    ['berth.dev/model-engine', 'vllm'.padEnd(257)],
+    ['berth.dev/model-port', ' '.repeat(250_000)],
+    ['berth.dev/model-credential', 'x'.repeat(257)],
+  ])('leaves %s out that is too long', (name, value) => {
+    const server = readServer(service({ [name]: value }), NAMESPACES);
+    expect(server).toEqual(expect.objectContaining({ problems: [expect.stringContaining(`${name} is longer than`)] }));
+    for (const field of ['prefix', 'engine', 'port', 'credential']) expect(server).not.toHaveProperty(field);
+    expect(server?.aliases).toEqual([]);
+  });
+
+  it('takes lists of as many names as it reads', () => {
+    const names = Array.from({ length: 64 }, (_, at) => `${at}`.padEnd(256, 'a'));
+    const aliases = names.map((name) => `${name}=${name}`).join(',');
+    const server = readServer(service({ 'berth.dev/model-aliases': aliases }), NAMESPACES);
+    expect(server).toMatchObject({ problems: [], aliases: { length: 64 } });
+    const hosts = Array.from({ length: 64 }, (_, at) => `host-${at}.${'a'.repeat(60)}.example.com`).join(',');
+    const media = readServer(service({ 'berth.dev/model-media-hosts': hosts }), NAMESPACES);
+    expect(media).toMatchObject({ problems: [], mediaHosts: { length: 64 } });
+  });
+
   it('takes only labelled Services that are not being deleted', () => {
     expect(readServer({ ...service(), metadata: { ...service().metadata, labels: {} } }, NAMESPACES)).toBeUndefined();
     const leaving = { ...service().metadata, deletionTimestamp: '2026-01-01T00:00:00Z' };
@@ -177,5 +202,37 @@ describe('targetsOf', () => {
     expect(targets([six, draining], { pods: [pod] })).toMatchObject([
       { origin: 'http://[fd00::5]:8000', available: true },
     ]);
+  });
+});
+
+describe('Services', () => {
+  it('are read once for each version, however often the catalogue is built', async () => {
+    const { gateway, engines, close } = await gatewayTo({ engine: 'vllm' });
+    try {
+      const { cluster } = gateway;
+      const { metadata, spec } = service({}, 'team');
+      let reads = 0;
+      const watched = {
+        ...metadata,
+        get annotations() {
+          reads += 1;
+          return { 'berth.dev/model-aliases': 'a' };
+        },
+      };
+      const put = (): void => cluster.services.put({ metadata: watched, ...(spec && { spec }) });
+      put();
+      const ports = engines.map(({ port }) => port);
+      const serve = (name: string): Promise<void> => {
+        cluster.serve({ name, annotations: { 'berth.dev/model-aliases': name }, ports });
+        return gateway.ready(name);
+      };
+      for (const name of ['b', 'c', 'd']) await serve(name);
+      expect(reads).toBe(1);
+      cluster.letShare('team');
+      await serve('e');
+      expect(reads).toBe(2);
+    } finally {
+      await close();
+    }
   });
 });

@@ -1,12 +1,23 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LEASE_PROBLEM, LEASE_SERVED, LEASE_START_SECONDS } from '../../../src/resources/model-servers/lease.ts';
+import type { Principal } from '../../../src/access/principal.ts';
 import { Model } from '../../../src/gateway/balance/model.ts';
 import { ModelLeases } from '../../../src/gateway/zero/model-leases.ts';
 import { WaitingRoom } from '../../../src/gateway/zero/waiting-room.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { FakeLeases } from '../../support/fake-leases.ts';
 import { modelPod } from '../../support/model-cluster.ts';
-import { CALLER, eventually, post, quiet, startGateway, type TestGateway } from '../../support/model-gateway.ts';
+import {
+  CALLER,
+  eventually,
+  type GatewayOptions,
+  post,
+  quiet,
+  startGateway,
+  type TestGateway,
+} from '../../support/model-gateway.ts';
+import { recordingClient } from '../../support/recording-client.ts';
+import type { TokenRecord } from '../../../src/resources/token-record.ts';
 import { type ScriptedEngine, startEngine } from '../../support/scripted-engine.ts';
 
 const ANNOTATIONS = { 'berth.dev/scale-target': 'deployments.apps/tiny', 'berth.dev/model-names': 'tiny' };
@@ -16,6 +27,8 @@ const CHAT = { model: 'tiny', messages: [{ role: 'user', content: 'Hello' }] };
 
 interface World {
   gateway: TestGateway;
+  /** How the key of the callers is by now; undefined when it is gone. */
+  key: { now: Principal | undefined };
   leases: FakeLeases;
   stopping: AbortController;
   /** A pod of the server becomes ready. */
@@ -30,12 +43,19 @@ afterEach(async () => {
 
 async function atZero(
   annotations: Record<string, string> = {},
-  { namespace = 'berth-system', lease = {} }: { namespace?: string; lease?: Record<string, string> } = {},
+  {
+    namespace = 'berth-system',
+    lease = {},
+    ...options
+  }: { namespace?: string; lease?: Record<string, string> } & Pick<GatewayOptions, 'budgets' | 'client'> = {},
 ): Promise<World> {
   const leases = new FakeLeases();
+  const key: World['key'] = { now: CALLER };
   const stopping = new AbortController();
   leases.sleep(`svc-${namespace}-tiny`, lease);
   const gateway = await startGateway(undefined, {
+    ...options,
+    caller: () => key.now,
     scaleFromZero: {
       client: leases.client,
       leases: leases.store,
@@ -51,6 +71,7 @@ async function atZero(
   if (service !== undefined) gateway.cluster.services.put({ ...service, spec: { selector: { app: 'tiny' } } });
   return {
     gateway,
+    key,
     leases,
     stopping,
     async appear() {
@@ -236,6 +257,135 @@ describe('a model at zero replicas', () => {
   });
 });
 
+function priced(perMillion: string): Record<string, string> {
+  return {
+    'berth.dev/price-input': perMillion,
+    'berth.dev/price-output': perMillion,
+    'berth.dev/price-currency': 'USD',
+  };
+}
+
+describe('a call that waited for a model from zero', () => {
+  /** A call that waits. */
+  async function waiting(world: World, uid = UID): Promise<{ answered: Promise<Response> }> {
+    await world.gateway.ready('tiny', 0);
+    const answered = post(world.gateway, 'chat/completions', CHAT);
+    await eventually(() => expect(world.leases.isAsleep(uid)).toBe(false));
+    return { answered };
+  }
+
+  it.each<[string, Principal | undefined, number, string]>([
+    ['the key is gone', undefined, 401, 'was revoked or deleted'],
+    ['the key lost its scope', { ...CALLER, scopes: ['compute:read'] }, 403, "lacks the scope 'models'"],
+    ['the key lost the model', { ...CALLER, models: ['other'] }, 404, 'does not exist or you do not have access'],
+    ['its tokens of the minute are used up', { ...CALLER, limits: { tokensPerMinute: 1 } }, 429, 'tokens per minute'],
+  ])('is refused when %s', async (_what, later, status, words) => {
+    const world = await atZero();
+    const first = await waiting(world);
+    const second = await waiting(world);
+    world.key.now = later;
+    const engine = await world.appear();
+    const answers = await Promise.all([first.answered, second.answered]);
+    const refused = answers.filter((answer) => answer.status !== 200);
+    expect(refused.map((answer) => answer.status)).toEqual(Array(status === 429 ? 1 : 2).fill(status));
+    expect(await refused[0]?.text()).toContain(words);
+    expect(engine.received).toHaveLength(status === 429 ? 1 : 0);
+  });
+
+  it('is refused when the budget was spent meanwhile', async () => {
+    let spent = '0.00';
+    const budgets = () => ({
+      month: '',
+      renewsAt: '',
+      at: '',
+      percent: 0,
+      lines: [{ unit: 'USD', max: '4.00', spent }],
+    });
+    const world = await atZero(priced('1'), { budgets });
+    const { answered } = await waiting(world);
+    spent = '4.00';
+    const engine = await world.appear();
+    const answer = await answered;
+    expect([answer.status, await answer.text()]).toEqual([429, expect.stringContaining('4.00 of 4.00 USD')]);
+    expect(engine.received).toEqual([]);
+  });
+
+  it('holds nothing of a budget meanwhile', async () => {
+    const lines = [{ unit: 'USD', max: '0.01', spent: '0.00' }];
+    const budgets = () => ({ month: '', renewsAt: '', at: '', percent: 0, lines });
+    const world = await atZero(priced('1'), { budgets });
+    const { gateway, leases } = world;
+    const leaving = await world.appear();
+    await gateway.ready('tiny', 1);
+    leaving.behave({ kind: 'hang' });
+    const met = post(gateway, 'chat/completions', CHAT);
+    await eventually(() => expect(leaving.received).toHaveLength(1));
+    const { port } = leaving;
+    gateway.cluster.slice({ service: 'tiny', pod: `tiny-${port}`, port, conditions: { terminating: true } });
+    const asked = leases.renewals;
+    await leaving.close();
+    await eventually(() => expect(leases.renewals).toBeGreaterThan(asked));
+    const other = await startEngine({ models: ['other'] });
+    closers.push(() => other.close());
+    gateway.cluster.serve({ name: 'other', annotations: priced('1'), ports: [other.port] });
+    await gateway.ready('other');
+    expect((await post(gateway, 'chat/completions', { ...CHAT, model: 'other' })).status).toBe(200);
+    await world.appear();
+    expect((await met).status).toBe(200);
+  });
+
+  it('gets no other server that has the name by then, and none of another price', async () => {
+    const own = await atZero({}, { namespace: 'tenant-a' });
+    const shared = await startEngine();
+    closers.push(() => shared.close());
+    own.gateway.cluster.serve({ name: 'dear', annotations: priced('1000'), ports: [shared.port] });
+    const { answered } = await waiting(own, 'svc-tenant-a-tiny');
+    own.gateway.cluster.services.remove('tenant-a/tiny');
+    await own.gateway.ready('tiny', 1);
+    const answer = await answered;
+    expect([answer.status, await answer.text()]).toEqual([503, expect.stringContaining('no longer served')]);
+    expect(shared.received).toEqual([]);
+  });
+
+  it('gets no other server to which its alias was moved', async () => {
+    const world = await atZero({ 'berth.dev/model-names': '', 'berth.dev/model-aliases': 'tiny=cheap' });
+    const { answered } = await waiting(world);
+    const dear = await startEngine({ models: ['dear'] });
+    closers.push(() => dear.close());
+    world.gateway.cluster.serve({ name: 'tiny', annotations: ANNOTATIONS, ports: [] });
+    const service = world.gateway.cluster.services.get('berth-system/tiny');
+    if (service !== undefined)
+      world.gateway.cluster.services.put({
+        ...service,
+        metadata: {
+          ...service.metadata,
+          annotations: { ...ANNOTATIONS, 'berth.dev/model-names': '', 'berth.dev/model-aliases': 'other=cheap' },
+        },
+      });
+    const annotations = { ...priced('1000'), 'berth.dev/model-aliases': 'tiny=dear' };
+    world.gateway.cluster.serve({ name: 'dear', annotations, ports: [dear.port] });
+    const answer = await answered;
+    expect([answer.status, dear.received]).toEqual([503, []]);
+  });
+
+  it('is billed at the price of its server when it is let in', async () => {
+    const { client, calls } = recordingClient();
+    const world = await atZero(priced('1'), { client });
+    const { answered } = await waiting(world);
+    const engine = await startEngine({ engine: 'vllm' });
+    closers.push(() => engine.close());
+    world.gateway.cluster.serve({
+      name: 'tiny',
+      annotations: { ...ANNOTATIONS, ...priced('2') },
+      ports: [engine.port],
+    });
+    expect((await answered).status).toBe(200);
+    await eventually(() => expect(calls).not.toEqual([]));
+    const [record] = calls.map(({ arguments: [, one] }) => one as TokenRecord);
+    expect(record?.spec).toMatchObject({ entries: [{ calls: 1, inputPrice: '2' }] });
+  });
+});
+
 describe('the waiting room', () => {
   const MIB = 2 ** 20;
 
@@ -245,7 +395,7 @@ describe('the waiting room', () => {
     const leave: ((error: Error) => void)[] = [];
     const wait = (tenant: string, bytes = 1): Promise<unknown> =>
       room.wait(
-        { tenant, name: 'tiny', uid: 'u', bytes },
+        { tenant, name: 'tiny', isShared: true, uid: 'u', bytes },
         { mostMs: 1000, timedOut: () => new Error('late'), onLeave: (one) => leave.push(one) },
       );
     return { room, model, leave, wait };
@@ -264,11 +414,18 @@ describe('the waiting room', () => {
     expect(room.uids.size).toBe(0);
   });
 
-  it('has 1,024 places for all', async () => {
+  it('has 1,024 places for all, and room for another tenant whoever takes them', async () => {
     const { room, model, wait } = setup();
-    const held = ['a', 'b', 'c', 'd'].flatMap((tenant) => Array.from({ length: 256 }, () => wait(tenant)));
-    await expect(wait('e')).rejects.toThrow('at most 1024 calls wait');
+    const held: Promise<unknown>[] = [];
+    const refused: unknown[] = [];
+    for (const tenant of ['a', 'b', 'c', 'd', 'e', 'f'])
+      for (let count = 0; count < 256; count += 1)
+        held.push(wait(tenant).catch((error: unknown) => refused.push(error)));
+    await Promise.resolve();
+    expect(String(refused[0])).toContain('at most 1024 calls wait');
+    const honest = wait('honest');
     room.admit(() => model);
+    expect(await honest).toBe(model);
     await Promise.all(held);
   });
 

@@ -54,6 +54,17 @@ describe('errors in the shape of the dialect', () => {
     });
   });
 
+  it.each(PATHS)('%s: content in more levels than anybody needs', async (path) => {
+    const nested = (head: string, tail: string) => head.repeat(60_000) + tail.repeat(60_000);
+    const results = nested('[{"type":"search_result","title":"t","source":"s","content":', '}]').replace(':}', ':"x"}');
+    for (const content of [results, `[{"type":"tool_use","id":"a","name":"f","input":${nested('{"a":[', ']}')}}]`]) {
+      const messages = `[{"role":"user","content":${content}}]`;
+      const body = `{"model":"tiny","max_tokens":9,"${path === 'responses' ? 'input' : 'messages'}":${messages}}`;
+      const response = await post(gateway, path, body);
+      await expectError(path, response, 400, { type: 'invalid_request_error', message: 'more than 100 levels' });
+    }
+  });
+
   it.each(PATHS)('%s: a key without the scope', async (path) => {
     gateway.callAs({ ...CALLER, scopes: ['compute:read'] });
     const response = await post(gateway, path, BODIES[path]);

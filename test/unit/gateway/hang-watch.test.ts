@@ -5,25 +5,17 @@ import type { Probe, Target } from '../../../src/gateway/discovery/types.ts';
 import { Endpoint, type ServerLoad } from '../../../src/gateway/endpoint.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { CALLER, eventually, post, startGateway } from '../../support/model-gateway.ts';
+import { probeOf } from '../../support/probe.ts';
 import { scaledClock } from '../../support/scaled-clock.ts';
 import { startEngine } from '../../support/scripted-engine.ts';
 
 const SERVER = { namespace: 'a', name: 's', uid: 'u', aliases: [], problems: [] };
-const PROBE: Probe = {
-  engine: 'vllm',
-  prefix: '',
-  models: [],
-  dialects: ['chat'],
-  plainPaths: {},
-  countTokens: false,
-  tokenize: false,
-};
 
 function setup(engine: Probe['engine'] = 'vllm') {
   const clock = fakeClock();
   const target: Target = { key: 'pod', origin: '', restarts: '', server: SERVER, available: true };
   const endpoint = new Endpoint(target, clock);
-  endpoint.update(target, { ...PROBE, engine });
+  endpoint.update(target, probeOf({ engine }));
   const ask = vi.fn(() => Promise.resolve());
   const watch = new HangWatch({ endpoints: () => [endpoint], ask, clock });
   watch.start();

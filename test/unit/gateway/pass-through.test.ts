@@ -1,6 +1,6 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { gatewayTo, post, type TestGateway } from '../../support/model-gateway.ts';
+import { CALLER, gatewayTo, gatewayToOwn, post, type TestGateway } from '../../support/model-gateway.ts';
 import type { ScriptedEngine } from '../../support/scripted-engine.ts';
 
 const CHAT = { model: 'tiny', messages: [{ role: 'user', content: 'Say hello' }] };
@@ -16,7 +16,7 @@ describe('a native call', () => {
   let close: () => Promise<void>;
 
   beforeEach(async () => {
-    const started = await gatewayTo({ engine: 'vllm', version: '0.24.0', dialects: ['chat', 'responses', 'messages'] });
+    const started = await gatewayToOwn({ engine: 'vllm', dialects: ['chat', 'responses', 'messages'] });
     gateway = started.gateway;
     close = () => started.close();
     engine = started.engines[0] as ScriptedEngine;
@@ -41,7 +41,8 @@ describe('a native call', () => {
       await (await post(gateway, 'chat/completions', text)).text();
       // Nothing but the question for usage is new.
       expect(engine.received.at(-1)?.text).toBe(`{"stream_options":{"include_usage":true},${text.slice(1)}`);
-      await (await post(gateway, 'chat/completions', text.replace('{', '{"stream_options":{"x":1},'))).text();
+      const late = text.replace('"stream"', `"x":"${'y'.repeat(5000)}","stream_options":{"x":1},"stream"`);
+      await (await post(gateway, 'chat/completions', late)).text();
       expect(engine.received.at(-1)?.text).toContain(`"seed":${seed}`);
     }
   });
@@ -97,7 +98,7 @@ describe('a native call', () => {
 
   it('sends an alias under the name that the engine knows', async () => {
     const annotations = { 'berth.dev/model-aliases': 'gpt-4o' };
-    gateway.cluster.serve({ name: 'tiny-server', ports: [engine.port], annotations });
+    gateway.cluster.serve({ ...CALLER, name: 'tiny-server', ports: [engine.port], annotations });
     await gateway.ready('gpt-4o');
     const response = await post(gateway, 'chat/completions', { ...CHAT, model: 'gpt-4o' });
     expect(response.status).toBe(200);
@@ -140,7 +141,7 @@ describe('GET /models', () => {
           created: 1,
           owned_by: 'berth',
           engine: 'vllm',
-          dialects: { chat: 'native', responses: 'translated', messages: 'native' },
+          dialects: { chat: 'native', responses: 'translated', messages: 'translated' },
           endpoints: [],
           ready_endpoints: 1,
           context_length: 4096,

@@ -6,6 +6,7 @@ import type { Namespace, Service } from '../../../src/kube/types.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { eventually, startGateway } from '../../support/model-gateway.ts';
 import { startEngine } from '../../support/scripted-engine.ts';
+import { probeOf } from '../../support/probe.ts';
 
 const OWN = 'berth-system';
 const PRICES = {
@@ -61,15 +62,7 @@ describe('the price of a model', () => {
   });
 
   it('is that of the oldest Service with the name, and nothing for the tenant whose servers they are', () => {
-    const probe = {
-      engine: 'vllm' as const,
-      prefix: '',
-      models: [{ id: 'tiny' }],
-      dialects: ['chat' as const],
-      plainPaths: {},
-      countTokens: false,
-      tokenize: false,
-    };
+    const probe = probeOf({ models: [{ id: 'tiny' }] });
     const spec = (name: string, createdAt: number, input: string): ServerSpec => ({
       ...read({ ...PRICES, 'berth.dev/price-input': input }),
       name,

@@ -2,25 +2,18 @@ import { describe, expect, it, vi } from 'vitest';
 import { Prober } from '../../../src/gateway/discovery/prober.ts';
 import type { Probe, Target } from '../../../src/gateway/discovery/types.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
+import { probeOf } from '../../support/probe.ts';
 
-const FOUND: Probe = {
-  engine: 'vllm',
-  prefix: '',
-  models: [{ id: 'tiny' }],
-  dialects: ['chat'],
-  plainPaths: {},
-  countTokens: false,
-  tokenize: false,
-};
+const FOUND = probeOf({ models: [{ id: 'tiny' }] });
 
-function target(key: string, more: Partial<Target> = {}): Target {
-  const server = { namespace: 'a', name: 's', uid: 'u', aliases: [], problems: [] };
+function target(key: string, more: Partial<Target> = {}, namespace = 'a'): Target {
+  const server = { namespace, name: 's', uid: 'u', aliases: [], problems: [] };
   return { key, origin: `http://${key}`, restarts: '1', server, available: true, ...more };
 }
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-function setup(answer: (target: Target) => Promise<Probe> = () => Promise.resolve(FOUND)) {
+function setup(answer: (target: Target, signal: AbortSignal) => Promise<Probe> = () => Promise.resolve(FOUND)) {
   const clock = fakeClock();
   const probed = vi.fn(answer);
   const prober = new Prober({
@@ -134,6 +127,42 @@ describe('Prober', () => {
     }
     // 0.5 s to 30 s after each failure, and a turn behind those that were due before.
     expect(probed.mock.calls.filter(([{ key }]) => key === 'loads').length).toBeGreaterThan(4);
+    prober.stop();
+  });
+
+  it('gets to the target of a namespace at once beside many of others that hang', () => {
+    const { prober, probed } = setup(() => new Promise(() => undefined));
+    const hanging = ['b', 'c', 'd', 'e'].flatMap((namespace) =>
+      Array.from({ length: 200 }, (_, index) => target(`${namespace}${index}`, {}, namespace)),
+    );
+    prober.sync(hanging);
+    prober.sync([...hanging, target('honest')]);
+    expect(probed.mock.calls.map(([{ key }]) => key)).toContain('honest');
+    prober.stop();
+  });
+
+  it('ends a probe that asks one slow question after the other', async () => {
+    const { prober, probed, clock } = setup();
+    probed.mockImplementation(
+      (_target, signal) =>
+        new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('late')))),
+    );
+    prober.sync([target('a')]);
+    await clock.advance(14_000);
+    prober.tick();
+    expect(probed).toHaveBeenCalledTimes(1);
+    await clock.advance(3000);
+    prober.tick();
+    expect(probed).toHaveBeenCalledTimes(2);
+    prober.stop();
+  });
+
+  it('follows the few targets of a namespace beside the many of another', async () => {
+    const { prober } = setup();
+    const many = Array.from({ length: 5000 }, (_, index) => target(`t${index}`, { available: false }, 'many'));
+    expect(prober.sync([...many, target('few', {}, 'z')])).toBe(5001 - 4096);
+    await settle();
+    expect(prober.get('few')).toEqual(FOUND);
     prober.stop();
   });
 

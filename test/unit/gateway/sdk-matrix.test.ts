@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { gatewayTo, type TestGateway } from '../../support/model-gateway.ts';
+import { gatewayToOwn, type TestGateway } from '../../support/model-gateway.ts';
 import type { EngineDialect, EngineOptions, ScriptedEngine } from '../../support/scripted-engine.ts';
 import { sdkCallers } from '../../support/sdk-callers.ts';
 
@@ -35,7 +35,7 @@ describe.each(ENGINES)('official clients over an engine that speaks or is %s', (
   let close: () => Promise<void>;
 
   beforeAll(async () => {
-    const started = await gatewayTo(options);
+    const started = await gatewayToOwn(options);
     gateway = started.gateway;
     engine = started.engines[0] as ScriptedEngine;
     close = started.close;

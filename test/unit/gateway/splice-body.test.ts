@@ -27,6 +27,7 @@ describe('a body of which little changes', () => {
     ['{"model":null}', { model: 'b' }, '{"model":"b"}'],
     ['{"model":12,"x":"a"}', { model: 'b' }, '{"model":"b","x":"a"}'],
     ['{"x":"model","model":"a"}', { model: 'b' }, '{"x":"model","model":"b"}'],
+    ['{"model":"a", "x":{"model":"c"}}', { model: 'b' }, '{"model":"b", "x":{"model":"c"}}'],
     [String.raw`{"x":"\\","mod\u0065l":"\"a"}`, { model: 'b' }, String.raw`{"x":"\\","mod\u0065l":"b"}`],
     [String.raw`{"x":"\\\"}, ","model":"a\\"}`, { model: 'b' }, String.raw`{"x":"\\\"}, ","model":"b"}`],
     [
@@ -38,17 +39,6 @@ describe('a body of which little changes', () => {
     expect(splice(text, (body) => ({ ...body, ...change }))).toBe(expected);
   });
 
-  it.each([
-    ['{"model":"c", "model":"a"}', '{"model":"b"}'],
-    [String.raw`{"model":"c", "mod\u0065l":"a"}`, '{"model":"b"}'],
-    ['{"model":"a", "x":{"model":"c"}}', '{"model":"b","x":{"model":"c"}}'],
-  ])(
-    'is written again when a changed name may stand there twice, so that all servers read the same: %s',
-    (text, to) => {
-      expect(splice(text, (body) => ({ ...body, model: 'b' }))).toBe(to);
-    },
-  );
-
   it('is written again when the change is far from the start', () => {
     for (const length of [4000, 4050, 4080, 4096, 5000]) {
       const text = `{"x":"${'y'.repeat(length)}", "model":"a", "z":1}`;
@@ -57,8 +47,14 @@ describe('a body of which little changes', () => {
     }
   });
 
-  it('is written again when a member is left out, or another one is changed', () => {
-    expect(splice('{"max":12, "model":"a"}', (body) => ({ ...body, max: 3 }))).toBe('{"max":3,"model":"a"}');
+  it('keeps the digits of numbers around several changes', () => {
+    const text = '{"max":12, "id":12345678901234567890, "model":"a","cache_salt" : "x", "top_p":1.0}';
+    expect(splice(text, (body) => ({ ...body, cache_salt: 'y', max: 3, model: 'b' }))).toBe(
+      '{"max":3, "id":12345678901234567890, "model":"b","cache_salt" : "y", "top_p":1.0}',
+    );
+  });
+
+  it('is written again when a member is left out', () => {
     const without = ({ id: _id, ...rest }: Json): Json => rest;
     expect(splice('{"id":1, "model":"a"}', without)).toBe('{"model":"a"}');
     expect(splice('{"id":1, "model":"a"}', (body) => ({ ...body, id: undefined }))).toBe('{"model":"a"}');

@@ -1,4 +1,6 @@
-import { request as httpRequest } from 'node:http';
+import { once } from 'node:events';
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Principal } from '../../../src/access/principal.ts';
 import { MemoryStore } from '../../../src/gateway/state/response-store.ts';
@@ -143,6 +145,65 @@ describe('an attacker and an honest tenant', () => {
     expect(fake.received).toHaveLength(1);
   });
 
+  it('a new server is found beside 200 of another tenant that hang', async () => {
+    const hanging = createServer(() => undefined).listen(0, '127.0.0.1');
+    await once(hanging, 'listening');
+    ends.push(() => hanging.close().closeAllConnections());
+    const { port } = hanging.address() as AddressInfo;
+    const { gateway } = await setup(CHAT_ONLY);
+    for (let count = 0; count < 200; count += 1)
+      gateway.cluster.serve({ name: `hang-${count}`, namespace: 'attacker', ports: [port] });
+    await once(hanging, 'request');
+    const engine = await startEngine({ ...CHAT_ONLY, models: ['new'] });
+    ends.push(() => engine.close());
+    gateway.cluster.serve({ name: 'new-server', namespace: CALLER.namespace, ports: [engine.port] });
+    await gateway.ready('new');
+  });
+
+  it('of one tenant 256 servers are followed', async () => {
+    const { gateway } = await setup(CHAT_ONLY);
+    const engine = await startEngine({ ...CHAT_ONLY, models: ['many'] });
+    ends.push(() => engine.close());
+    for (let count = 0; count < 270; count += 1)
+      gateway.cluster.serve({ name: `many-${count}`, namespace: 'attacker', ports: [engine.port] });
+    gateway.callAs(ATTACKER);
+    await gateway.ready('many');
+    const asked = () => engine.probes.filter((probe) => probe === 'GET /v1/models').length;
+    await eventually(() => expect(asked()).toBeGreaterThanOrEqual(256));
+    const other = await startEngine({ ...CHAT_ONLY, models: ['other'] });
+    ends.push(() => other.close());
+    gateway.cluster.serve({ name: 'other-server', ports: [other.port] });
+    await gateway.ready('other');
+    expect(asked()).toBe(256);
+  });
+
+  it('servers of a namespace that is no tenant get no question, until it is one', async () => {
+    const engine = await startEngine({ ...CHAT_ONLY, models: ['own'] });
+    ends.push(() => engine.close());
+    const tenants = new Set<string>();
+    let changed = (): void => undefined;
+    const gateway = await startGateway(undefined, {
+      tenants: {
+        has: (namespace) => tenants.has(namespace),
+        onChange: (listener) => {
+          changed = listener;
+          return () => undefined;
+        },
+      },
+    });
+    ends.unshift(() => gateway.close());
+    const shared = await startEngine(CHAT_ONLY);
+    ends.push(() => shared.close());
+    gateway.cluster.serve({ name: 'own-server', namespace: CALLER.namespace, ports: [engine.port] });
+    gateway.cluster.serve({ name: 'tiny-server', ports: [shared.port] });
+    await gateway.ready('tiny');
+    expect((await fetch(`${gateway.base}/v1/models/own`)).status).toBe(404);
+    expect(engine.probes).toEqual([]);
+    tenants.add(CALLER.namespace);
+    changed();
+    await gateway.ready('own');
+  });
+
   it.each([
     ['chat/completions', { dialects: ['chat'] }],
     ['messages', { dialects: ['chat', 'messages'] }],
@@ -187,6 +248,88 @@ describe('an attacker and an honest tenant', () => {
     expect(await refused.text()).toMatch(/share.*operator.*http\.bodyMib/);
     first.abort();
     await waiting;
+  });
+
+  it('short calls that continue a long stored response hold as much as long calls', async () => {
+    const engine = await startEngine(CHAT_ONLY);
+    ends.push(() => engine.close());
+    const ceilings = () => ({ ...DEFAULT_CEILINGS, http: { ...DEFAULT_CEILINGS.http, bodyMib: 8 } });
+    const gateway = await startGateway(undefined, { ceilings });
+    ends.unshift(() => gateway.close());
+    gateway.cluster.serve({ name: 'tiny-server', ports: [engine.port] });
+    await gateway.ready('tiny');
+    gateway.callAs(ATTACKER);
+    const item = { id: 'msg_long', role: 'assistant', content: [{ type: 'output_text', text: 'x'.repeat(2 * MIB) }] };
+    const create = { model: 'tiny', input: [item, { role: 'user', content: 'Go on' }] };
+    const { id } = (await (await post(gateway, 'responses', create)).json()) as { id: string };
+    engine.received.length = 0;
+    engine.behave({ kind: 'hang' });
+    const leave = new AbortController();
+    const bodies = [
+      { model: 'tiny', input: 'hi', previous_response_id: id, store: false },
+      { model: 'tiny', input: [{ type: 'item_reference', id: 'msg_long' }], store: false },
+    ];
+    for (const body of bodies) {
+      const calls = Array.from({ length: 20 }, () =>
+        post(gateway, 'responses', body, { signal: leave.signal }).then(
+          ({ status }) => status,
+          () => 'under way',
+        ),
+      );
+      const refused: (number | string)[] = [];
+      for (const call of calls) void call.then((status) => refused.push(status));
+      await eventually(() => expect(refused.length).toBeGreaterThanOrEqual(17));
+      expect(new Set(refused)).toEqual(new Set([429]));
+      gateway.callAs(CALLER);
+      engine.behave(GOOD);
+      expect((await post(gateway, 'chat/completions', CHAT)).status).toBe(200);
+      engine.behave({ kind: 'hang' });
+      gateway.callAs(ATTACKER);
+    }
+    leave.abort();
+  });
+
+  it('stored responses that nobody reads hold the share of their tenant', async () => {
+    const engine = await startEngine(CHAT_ONLY);
+    ends.push(() => engine.close());
+    const ceilings = () => ({ ...DEFAULT_CEILINGS, http: { ...DEFAULT_CEILINGS.http, bodyMib: 32 } });
+    const gateway = await startGateway(undefined, { ceilings });
+    ends.unshift(() => gateway.close());
+    gateway.cluster.serve({ name: 'tiny-server', ports: [engine.port] });
+    await gateway.ready('tiny');
+    const create = { model: 'tiny', input: 'x'.repeat(12 * MIB) };
+    const { id } = (await (await post(gateway, 'responses', create)).json()) as { id: string };
+    const statuses: (number | undefined)[] = [];
+    for (let count = 0; count < 4; count += 1) {
+      const call = httpRequest(`${gateway.base}/v1/responses/${id}/input_items`);
+      ends.unshift(() => call.destroy());
+      call.on('error', () => undefined).on('response', ({ statusCode }) => statuses.push(statusCode));
+      call.end();
+    }
+    await eventually(() => expect(statuses).toHaveLength(4));
+    expect(statuses.filter((status) => status === 200)).toHaveLength(2);
+  });
+
+  it('readings of stored responses are calls, and count in the limits of the key', async () => {
+    const { gateway } = await setup(CHAT_ONLY);
+    const create = { model: 'tiny', input: 'Keep it' };
+    const { id } = (await (await post(gateway, 'responses', create)).json()) as { id: string };
+    gateway.callAs({ ...CALLER, limits: { requestsPerMinute: 2 } });
+    const read = async (path: string) => (await fetch(`${gateway.base}/v1/responses/${id}${path}`)).status;
+    expect([await read(''), await read('/input_items'), await read('')]).toEqual([200, 200, 429]);
+  });
+
+  it('what a call continues counts in its tokens', async () => {
+    const { gateway } = await setup(CHAT_ONLY);
+    const create = { model: 'tiny', input: 'word '.repeat(2000) };
+    const { id } = (await (await post(gateway, 'responses', create)).json()) as { id: string };
+    gateway.callAs({ ...CALLER, limits: { tokensPerMinute: 1000 } });
+    const short = { model: 'tiny', input: 'hi', max_output_tokens: 5 };
+    expect(
+      (await post(gateway, 'responses', { ...short, previous_response_id: id, stream: true })).headers.get(
+        'x-ratelimit-remaining-tokens',
+      ),
+    ).toBe('0');
   });
 
   it('a large body reaches the next endpoint whole when one fails', async () => {

@@ -65,6 +65,18 @@ describe('bodies of strangers', () => {
 });
 
 describe('bodies of tenants', () => {
+  it.each([
+    ['names', `{"env":{${Array.from({ length: 80_000 }, (_, at) => `"${at}":0`).join()}}}`, 413],
+    ['fields', `{${Array.from({ length: 80_000 }, (_, at) => `"${at}":0`).join()}}`, 413],
+    ['objects', `{"command":[${Array.from({ length: 300_000 }, () => '{}').join()}]}`, 413],
+    ['levels', `{"args":${'['.repeat(1000)}${']'.repeat(1000)}}`, 400],
+    ['commas in a text, which count nothing', `{"stats":"${','.repeat(500_000)}","ask_id":"x"}`, 422],
+  ])('with too many %s are refused before a schema looks at them', async (_what, body, status) => {
+    await start();
+    const sent = api.send(post('/api/v1/instances', body.length, KEY('a')), body);
+    await waitFor(`${status}`, () => sent.statuses.includes(status));
+  });
+
   it('that stall use up the share of the tenant and no more, and are cut', async () => {
     await start();
     const all = Array.from({ length: 40 }, () => api.send(post('/api/v1/instances', MIB, KEY('a')), ALMOST));

@@ -59,7 +59,7 @@ describe('the connections of a server', () => {
     server.close();
   });
 
-  async function serve(bounds: ConnectionBounds): Promise<void> {
+  async function serve(bounds: ConnectionBounds, isProxied = false): Promise<void> {
     server = createServer((request, response) => {
       if (request.url === '/kept') {
         connections.keep(response);
@@ -69,7 +69,7 @@ describe('the connections of a server', () => {
       }
     });
     const connections = new Connections(bounds);
-    connections.guard(server);
+    connections.guard(server, isProxied);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
   }
@@ -105,6 +105,14 @@ describe('the connections of a server', () => {
     await waitFor('the next to be out', () => next.closed);
     expect((await ask()).statuses).toEqual([]);
     expect(streams.map(({ closed }) => closed)).toEqual([false, false, false]);
+  });
+
+  it('that come from proxies have a bound for all, and none for an address', async () => {
+    await serve({ most: 4, perAddress: 1 }, true);
+    const all = [await ask(), await ask(), await ask(), await ask()];
+    expect(all.map(({ closed }) => closed)).toEqual([false, false, false, false]);
+    await ask();
+    await waitFor('the oldest to be out', () => all[0]?.closed);
   });
 
   it('rest for a shorter time while many are open', async () => {

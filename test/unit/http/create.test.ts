@@ -31,7 +31,7 @@ function world() {
     ),
     patch: vi.fn<() => Promise<GpuInstance>>(),
     delete: vi.fn<(...call: unknown[]) => Promise<void>>(() => Promise.resolve()),
-    list: vi.fn<() => Promise<{ items: never[] }>>(),
+    list: vi.fn<() => Promise<{ items: never[] }>>(() => Promise.resolve({ items: [] })),
   };
   const deps = {
     offers: {
@@ -207,6 +207,52 @@ describe('a refusal that another replica has seen pass', () => {
   });
 });
 
+describe('an instance that others end for', () => {
+  const conditions = [{ type: 'Claimed', status: 'False', reason: 'PlaceComing', message: '' }];
+  const metadata = { namespace: 'a', name: 'i', uid: UID, resourceVersion: '3' };
+  const coming = { metadata, spec: {}, status: { conditions } } as unknown as GpuInstance;
+
+  it('stays when its client has left, and its answer counts as given', async () => {
+    const { client, deps, gone, create } = world();
+    deps.waiter.decision = () => Promise.resolve({ decision: 'queued', instance: coming });
+    client.patch.mockResolvedValue(coming);
+    gone.abort();
+    deps.gate.enter = () => Promise.resolve(() => undefined);
+    await expect(create()).resolves.toMatchObject({ outcome: 'queued' });
+    expect(client.patch).toHaveBeenCalledOnce();
+    expect(client.delete).not.toHaveBeenCalled();
+  });
+
+  it('stays when the controller said so just before its removal', async () => {
+    const { client, deps, create } = world();
+    const early = { ...coming, metadata: { ...metadata, resourceVersion: '2' }, status: {} };
+    deps.waiter.decision = () => Promise.resolve({ decision: 'timeout', instance: early });
+    Object.assign(client, { get: () => Promise.resolve(coming) });
+    client.delete.mockRejectedValue(changed);
+    client.patch.mockResolvedValue(coming);
+    await expect(create()).resolves.toMatchObject({ outcome: 'queued' });
+    expect(client.delete.mock.calls.map((call) => call[2])).toEqual([{ uid: UID, resourceVersion: '2' }]);
+    expect(client.patch).toHaveBeenCalledOnce();
+  });
+
+  it('is left by the reaper until it has its place', async () => {
+    const { client, clock, deps } = world();
+    const seen = vi.spyOn(deps.stores.instances, 'by').mockReturnValue([coming]);
+    vi.spyOn(deps.stores.instances, 'get').mockReturnValue(coming);
+    deps.removals.add({ namespace: 'a', name: 'i', uid: UID });
+    const end = new AbortController();
+    const running = runReaper(deps, end.signal);
+    await clock.advance(60_000);
+    expect(client.delete).not.toHaveBeenCalled();
+    seen.mockReturnValue([]);
+    vi.spyOn(deps.stores.instances, 'get').mockReturnValue({ ...coming, status: {} });
+    await clock.advance(5_000);
+    expect(client.delete).toHaveBeenCalledOnce();
+    end.abort();
+    await running;
+  });
+});
+
 it('remembers the newest of what could not be removed', () => {
   const removals = new PendingRemovals();
   for (let n = 1; n <= 1001; n += 1) removals.add({ namespace: 'a', name: `i-${n}`, uid: String(n) });
@@ -241,4 +287,45 @@ it.each(['before', 'while'])('a client that leaves %s its request is checked mak
   expect(String(await handled.promise)).toContain('Nothing was rented');
   expect(client.create).not.toHaveBeenCalled();
   await new Promise((resolve) => server.close(resolve));
+});
+
+describe('a retry with an Idempotency-Key after its instance was deleted', () => {
+  const HASH = 'the hash';
+  const retry = (entries: { start: number; reason: string }[], onNoCapacity: 'Fail' | 'Queue' = 'Fail') => {
+    const { client, deps, gone } = world();
+    const get = vi.fn<() => Promise<never>>(() => Promise.reject(toKubeError('GET /', { status: 404, body: {} })));
+    Object.assign(client, { get });
+    client.list.mockResolvedValue({ items: [{ metadata: { name: 'h-1' }, spec: { entries } }] as never[] });
+    const spec = { type: 'OnDemand', onNoCapacity } as GpuInstanceSpec;
+    const idempotency = { key: 'k', hash: HASH };
+    const answer = createInstance(deps, { namespace: 'a', spec, createdBy: 'key/k', idempotency, signal: gone.signal });
+    return { answer, client };
+  };
+
+  it.each([
+    [
+      'had a place',
+      [
+        { start: 1, reason: 'Claimed' },
+        { start: 1, reason: 'Scheduled' },
+      ],
+      'Fail',
+    ],
+    ['had others end for it', [{ start: 0, reason: 'PlaceComing' }], 'Fail'],
+    ['stood in line', [{ start: 0, reason: 'WaitingForCapacity' }], 'Queue'],
+  ] as const)('that %s rents no other', async (_what, entries, onNoCapacity) => {
+    const { answer, client } = retry([...entries], onNoCapacity);
+    await expect(answer).rejects.toMatchObject({ code: 'idempotency_conflict' });
+    expect(client.create).not.toHaveBeenCalled();
+  });
+
+  it('that was refused asks again', async () => {
+    const { answer } = retry([
+      { start: 0, reason: 'Accepted' },
+      { start: 1, reason: 'Claimed' },
+      { start: 1, reason: 'QuotaExceeded' },
+      { start: 0, reason: 'WaitingForCapacity' },
+    ]);
+    await expect(answer).resolves.toMatchObject({ outcome: 'granted', replayed: false });
+  });
 });

@@ -28,6 +28,7 @@ const EVERYTHING = {
   command: ['vllm'],
   args: ['serve'],
   on_start: 'echo hello',
+  max_price_per_hour: '2.49',
   max_duration: '12h',
   idle_timeout: '1h30m',
   on_expiry: 'delete',
@@ -54,6 +55,7 @@ it('every field reaches the resource, which takes it', () => {
     args: ['serve'],
     runtype: 'args',
     onStart: 'echo hello',
+    maxPricePerHour: '2.49',
     maxDuration: '12h',
     idleTimeout: '1h30m',
     onExpiry: 'Delete',
@@ -97,12 +99,14 @@ it.each([
   [{ ports: [{ container_port: 80, host_port: 80 }] }, ['ports[0].host_port']],
   [{ args: Array.from({ length: 65 }, () => 'a') }, ['args']],
   [{ command: ['a'.repeat(4097)] }, ['command[0]']],
-  [{ command: ['\udc00'] }, ['command']],
+  [{ command: ['\udc00'] }, ['command[0]']],
   [{ runtype: 'ssh', command: ['a'], args: ['b'] }, ['command', 'args']],
   [{ runtype: 'telnet', args: [] }, ['args']],
   [{ on_start: 'x'.repeat(65_537) }, ['on_start']],
   [{ max_duration: 'a while', idle_timeout: '1d' }, ['max_duration', 'idle_timeout']],
   [{ max_duration: 3600 }, ['max_duration']],
+  [{ max_price_per_hour: '-1' }, ['max_price_per_hour']],
+  [{ max_price_per_hour: 1.2 }, ['max_price_per_hour']],
   [{ on_gpu_failure: 'stop' }, ['on_gpu_failure']],
   [{ on_expiry: 'Stop', on_no_capacity: 'wait', disk_policy: 'keep' }, ['on_expiry', 'on_no_capacity', 'disk_policy']],
   [{ gpu: { count: 0, memory_mb: 0.5, isolation: 'shared' } }, ['gpu.count', 'gpu.memory_mb', 'gpu.isolation']],
@@ -122,6 +126,8 @@ it('a change names what changes, null clears it, and the rest stays', () => {
     sshKeyIds: [1, 2],
   });
   expect(patchOf({ ssh_key_ids: null, on_expiry: null })).toEqual({ sshKeyIds: null, onExpiry: 'Stop' });
+  expect(patchOf({ max_price_per_hour: '1.20' })).toEqual({ maxPricePerHour: '1.20' });
+  expect(patchOf({ max_price_per_hour: null })).toEqual({ maxPricePerHour: null });
   expect(patchOf({ on_gpu_failure: 'restart' })).toEqual({ onGPUFailure: 'Restart' });
   expect(patchOf({ on_gpu_failure: null })).toEqual({ onGPUFailure: 'Keep' });
   expect(patchOf({})).toEqual({});

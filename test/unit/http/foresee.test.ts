@@ -43,6 +43,7 @@ const tenancy = fc.record({
     offer: mostly<'none' | 'first' | 'last' | 'unknown'>('none', 'first', 'last', 'unknown'),
     type,
     diskGb: mostly<number | undefined>(undefined, 1, 16_384),
+    maxPricePerHour: mostly<string | undefined>(undefined, '0.01', '2.00'),
     image: mostly<string | undefined>(undefined, 'debian:12', 'ghcr.io/a/b:1'),
   }),
 });

@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest';
 import { CallLimits } from '../../../src/http/interface/request-limit.ts';
 import { Ring } from '../../../src/http/interface/events/ring.ts';
-import { takeFreeText } from '../../../src/http/features/instances/free-text.ts';
+import { checkTemplateText, takeFreeText } from '../../../src/http/features/instances/free-text.ts';
 import { REQUEST_HASH } from '../../../src/http/interface/idempotency.ts';
 import type { ReadStore } from '../../../src/kube/watch/store.ts';
 import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
+import type { InstanceTemplate, InstanceTemplateSpec } from '../../../src/resources/instance-template.ts';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
 
 const MILLION = 1_000_000;
@@ -46,6 +47,21 @@ it('a retry does not count its own instance', async () => {
   const full = tenant(specOf(MILLION), specOf(MILLION), specOf(MILLION), specOf(MILLION));
   await full(specOf(MILLION), 'hash-3');
   await expect(full(specOf(MILLION), 'hash-4')).rejects.toMatchObject({ code: 'tenant_limit' });
+});
+
+it('the templates of a tenant have such a share too, and a retry or a change does not count its own', () => {
+  const spec = (length: number): InstanceTemplateSpec => ({ displayName: '', onStart: 's'.repeat(length) });
+  const templates = Array.from({ length: 4 }, (_, index): InstanceTemplate => {
+    const annotations = { [REQUEST_HASH]: `hash-${index}` };
+    return { metadata: { name: `t-${index}`, uid: `uid-${index}`, annotations }, spec: spec(MILLION) };
+  });
+  const store = { by: () => templates } as unknown as ReadStore<InstanceTemplate>;
+  const check = (length: number, over: object = {}): void =>
+    checkTemplateText(store, { namespace: 'a', spec: spec(length), ...over });
+  expect(() => check(200_000)).toThrow('The others of this tenant have 4000000, and this one has 200000.');
+  for (const over of [{ hash: 'hash-2' }, { uid: 'uid-2' }]) check(MILLION, over);
+  check(4096);
+  check(90_000);
 });
 
 it('who makes and deletes them again and again waits', async () => {

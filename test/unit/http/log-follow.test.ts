@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { LogFollower } from '../../../src/http/features/logs/follow.ts';
+import type { KeptLog } from '../../../src/http/features/logs/kept.ts';
 import { type Position, positionOf } from '../../../src/http/features/logs/position.ts';
 import { logQuerySchema } from '../../../src/http/features/logs/schema.ts';
 import { KubeError, TransportError } from '../../../src/kube/errors.ts';
@@ -39,14 +40,20 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop.abort();
 });
 
+function startedWorld(query: Record<string, unknown> = {}, after?: Position) {
+  return world(after, query);
+}
+
 function world(after?: Position, query: Record<string, unknown> = {}) {
   const clock = fakeClock();
   const instances = new FakeStore<GpuInstance>();
   const pods = new FakeStore<Pod>();
   const opened: Record<string, string>[] = [];
   const answers: (Error | PassThrough)[] = [];
+  const kept = new Map<number, KeptLog>();
   const events: string[] = [];
   const ids: (string | undefined)[] = [];
+  const read = { characters: 0, mayGoOn: Promise.resolve() };
   const stop = new AbortController();
   stops.push(stop);
   const stream: KubeClient['stream'] = (_path, asked, { signal, headTimeoutMs = 0 }) => {
@@ -63,6 +70,11 @@ function world(after?: Position, query: Record<string, unknown> = {}) {
       instances,
       pods,
       signal: stop.signal,
+      kept: (start) => Promise.resolve(kept.get(start)),
+      pace: (characters) => {
+        read.characters += characters;
+        return read.mayGoOn;
+      },
       send(batch) {
         for (const { type, id, data } of batch) {
           const { text, reason = '' } = JSON.parse(data) as { text?: string; reason?: string };
@@ -79,10 +91,20 @@ function world(after?: Position, query: Record<string, unknown> = {}) {
     events,
     follower,
     ids,
+    read,
+    /** What was kept of a start. */
+    keeps: (start: number, lines: readonly (readonly [second: number, text: string])[], previous?: KeptLog['lines']) =>
+      kept.set(start, {
+        lines: lines.map(([second, text]) => ({ time: timeOf(second), text })),
+        previous,
+        truncated: false,
+      }),
     opened,
     instance: (reason = 'Running', incarnation = 1) =>
       instances.put(gpuInstance('one', {}, status(reason, incarnation))),
+    put: (over: GpuInstanceStatus) => instances.put(gpuInstance('one', {}, over)),
     remove: () => instances.remove('default/one'),
+    removePod: () => pods.remove('default/one-1'),
     container: (main: Partial<ContainerStatus>, incarnation = 1) =>
       pods.put(startedPod({ containerStatuses: [{ name: 'main', ...main }] } as never, { name: `one-${incarnation}` })),
     /** The next log that the kubelet gives. */
@@ -96,8 +118,12 @@ function world(after?: Position, query: Record<string, unknown> = {}) {
   };
 }
 
+function timeOf(second: number): string {
+  return `2026-01-01T00:00:0${second}.000000000Z`;
+}
+
 function write(log: PassThrough, second: number, text: string): void {
-  log.write(`2026-01-01T00:00:0${second}.000000000Z ${text}\n`);
+  log.write(`${timeOf(second)} ${text}\n`);
 }
 
 const NO_PREVIOUS = new KubeError({
@@ -149,6 +175,24 @@ describe('following a log', () => {
       [undefined, '1000', 'true', 'any time'],
       ['2026-01-01T00:00:01Z', undefined, 'true', 'any time'],
     ]);
+  });
+
+  it('reads no faster than the pace of its tenant, and leaves the rest with the kubelet', async () => {
+    const { instance, container, events, follower, log, read } = world();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    read.mayGoOn = promise;
+    instance();
+    container(runs('c1'));
+    const first = log([1, 'x'.repeat(100)]);
+    void follower.run();
+    await settle();
+    write(first, 2, 'b');
+    await settle();
+    expect(events).toHaveLength(1);
+    expect(read.characters).toBeGreaterThan(100);
+    resolve();
+    await settle();
+    expect(events.slice(1)).toEqual(['b']);
   });
 
   it('resumes in the log before a restart', async () => {
@@ -222,5 +266,74 @@ describe('following a log', () => {
     log([1, 'a']).end();
     await follower.run();
     expect(events).toEqual(['a', `end ${reason}`]);
+  });
+});
+
+describe('following the log of a start that is over', () => {
+  const over = (world: ReturnType<typeof startedWorld>, reason: string, incarnation = 1): void => {
+    const { podName: _gone, claim: _free, ...rest } = status(reason, incarnation);
+    world.put(rest);
+  };
+
+  it('sends what was kept, and ends', async () => {
+    const one = startedWorld({ tail: 2 });
+    one.keeps(1, [
+      [1, 'a'],
+      [2, 'b'],
+      [3, 'c'],
+    ]);
+    over(one, 'ContainerFailed');
+    await one.follower.run();
+    expect([one.events, one.opened]).toEqual([['b', 'c', 'end ContainerFailed'], []]);
+  });
+
+  it('goes on after the last line that the client has, also of an earlier start', async () => {
+    const one = startedWorld({}, AFTER_A);
+    one.keeps(1, [
+      [1, 'a'],
+      [2, 'b'],
+    ]);
+    one.keeps(2, [[5, 'c']]);
+    over(one, 'Stopped', 2);
+    await one.follower.run();
+    expect(one.events).toEqual(['b', 'c', 'end Stopped']);
+  });
+
+  it('says that lines may be missing where the last line of the client was not kept, or nothing was', async () => {
+    const cut = startedWorld({}, AFTER_A);
+    cut.keeps(1, [[4, 'd']]);
+    over(cut, 'Stopped');
+    const lost = startedWorld({}, AFTER_A);
+    over(lost, 'Stopped', 2);
+    for (const { follower } of [cut, lost]) await follower.run();
+    expect(cut.events).toEqual(['gap', 'd', 'end Stopped']);
+    expect(lost.events).toEqual(['gap', 'end Stopped']);
+  });
+
+  it('has the last lines of a log that was cut off when its pod went', async () => {
+    const one = startedWorld();
+    one.instance();
+    one.container(runs('c1'));
+    const live = one.log([1, 'a']);
+    const running = one.follower.run();
+    await settle();
+    live.destroy(new Error('the pod is gone'));
+    one.keeps(1, [
+      [1, 'a'],
+      [2, 'the last words'],
+    ]);
+    one.removePod();
+    over(one, 'Stopped');
+    await one.clock.advance(5000);
+    await running;
+    expect(one.events).toEqual(['a', 'the last words', 'end Stopped']);
+  });
+
+  it('has the container before the last restart too, where it was asked for', async () => {
+    const one = startedWorld({ previous: true });
+    one.keeps(1, [[3, 'b']], [{ time: '2026-01-01T00:00:01.000000000Z', text: 'it crashed' }]);
+    over(one, 'Stopped');
+    await one.follower.run();
+    expect(one.events).toEqual(['it crashed', 'restart', 'b', 'end Stopped']);
   });
 });

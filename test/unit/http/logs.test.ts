@@ -1,8 +1,9 @@
 import { PassThrough, Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
-import { KubeError, TransportError } from '../../../src/kube/errors.ts';
+import { KubeError, NotFoundError, TransportError } from '../../../src/kube/errors.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
+import { type InstanceLogSpec, packLines } from '../../../src/resources/instance-log.ts';
 import { logSchema } from '../../../src/http/features/logs/schema.ts';
 import { type FakeClock, fakeClock } from '../../support/fake-clock.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
@@ -34,15 +35,36 @@ function podOf(namespace: string, main: object = { containerID: 'c', state: { ru
 
 type Stream = (signal: AbortSignal | undefined) => Readable;
 
-async function serve(stream: Stream | Error, over: { instance?: Partial<GpuInstanceStatus>; main?: object } = {}) {
+interface Over {
+  instance?: Partial<GpuInstanceStatus>;
+  main?: object;
+  /** Names of kept logs, and what was kept. */
+  kept?: Record<string, Partial<InstanceLogSpec>>;
+  /** The instance is gone: its history is left. */
+  gone?: boolean;
+}
+
+const HISTORY = {
+  metadata: { name: 'h-uid-one', namespace: 'a', creationTimestamp: AT },
+  spec: { instance: 'one', instanceUid: 'uid-one', dropped: 0, entries: [{ start: 1 }, { start: 2 }] },
+};
+
+async function serve(stream: Stream | Error, over: Over = {}) {
   const tenants = ['a', 'b', 'c', 'd', 'e'];
   clock = fakeClock();
   api = await startLoneApi({
     tenants,
     clock,
-    instances: tenants.map((namespace) => instanceOf(namespace, over.instance)),
+    instances: over.gone === true ? [] : tenants.map((namespace) => instanceOf(namespace, over.instance)),
     pods: tenants.map((namespace) => podOf(namespace, over.main)),
     client: {
+      get: (_type, { namespace, name }) => {
+        const spec = namespace === 'a' ? over.kept?.[name] : undefined;
+        const none = new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' });
+        return spec === undefined ? Promise.reject(none) : Promise.resolve({ metadata: { name }, spec } as never);
+      },
+      list: (_type, options) =>
+        Promise.resolve({ items: (options?.namespace === 'a' ? [HISTORY] : []) as never[], resourceVersion: '1' }),
       stream: (_path, _query, { signal }) =>
         stream instanceof Error ? Promise.reject(stream) : Promise.resolve(stream(signal)),
     },
@@ -198,5 +220,52 @@ describe('the log of an instance', () => {
     expect((await get('a')).json.error.message).toMatch(
       /^The instance is pulling \(PullingImage\): .* Pulling x\. Try again/,
     );
+  });
+});
+
+describe('the log of a start that is over', () => {
+  const ready = {
+    type: 'Ready',
+    status: 'False',
+    reason: 'ContainerFailed',
+    message: '',
+    lastTransitionTime: AT,
+  } as const;
+  const instance = { podName: undefined, claim: undefined, incarnation: 2, conditions: [ready] } as never;
+  const linesOf = (...texts: string[]): string => packLines(texts.map((text) => ({ time: AT, text })));
+  const kept = {
+    'l-uid-one-1': { lines: linesOf('the first start'), truncated: false },
+    'l-uid-one-2': { lines: linesOf('a', 'b', 'c'), previous: linesOf('it crashed'), truncated: true },
+  };
+
+  it('is what was kept, with what was asked for of it', async () => {
+    const { get } = await serve(new Error('unused'), { instance, kept });
+    const read = async (query = '') => {
+      const { data, ...about } = logSchema.parse((await get('a', query)).json);
+      return { ...about, texts: data.map(({ text }) => text), ids: data.map(({ id }) => id) };
+    };
+    expect(await read()).toMatchObject({ kept: true, start: 2, truncated: true, texts: ['a', 'b', 'c'] });
+    expect(await read('?tail=2')).toMatchObject({ truncated: false, texts: ['b', 'c'] });
+    expect(await read('?previous=true')).toMatchObject({ texts: ['it crashed'] });
+    expect(await read('?start=1')).toMatchObject({ start: 1, texts: ['the first start'], ids: [`1-${AT}-0`] });
+    expect((await get('a', '?start=7')).json.error.code).toBe('log_not_found');
+    expect((await get('a', '?start=1&previous=true')).json.error.code).toBe('log_not_found');
+    expect((await get('b')).json.error).toMatchObject({
+      code: 'instance_not_running',
+      message: expect.stringContaining('No log of its last start was kept'),
+    });
+  });
+
+  it('is read after the instance, by its own tenant, and followed to its end', async () => {
+    const { follow, get } = await serve(new Error('unused'), { gone: true, kept });
+    expect(logSchema.parse((await get('a')).json)).toMatchObject({ kept: true, start: 2, instance_id: 'one' });
+    expect((await get('b')).json.error.code).toBe('instance_not_found');
+    const events = (await (await follow('a')).text()).match(/^(event|data): .*$/gm) ?? [];
+    expect(events.filter((line) => line.startsWith('event'))).toEqual([
+      'event: line',
+      'event: line',
+      'event: line',
+      'event: end',
+    ]);
   });
 });

@@ -40,7 +40,7 @@ async function start(cluster: ModelCluster, isDirect: boolean): Promise<Side> {
           return serve(request, response);
         },
       ]);
-      return { router: gateway.router, calls: new Map(isDirect ? calls : []) };
+      return { router: gateway.router, calls: new Map(isDirect ? calls : []), endCalls: gateway.endCalls };
     },
   });
   return side as Side;

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
-import { Authenticator } from '../../../src/http/interface/auth/authenticator.ts';
+import { Authenticator } from '../../../src/access/authenticator.ts';
 import { LastUsed } from '../../../src/http/interface/auth/last-used.ts';
 import { Ring } from '../../../src/http/interface/events/ring.ts';
 import { ClaimGate } from '../../../src/http/features/instances/claim-gate.ts';
@@ -9,6 +9,7 @@ import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { type ApiKey, type ApiKeySpec, hashToken, type Scope } from '../../../src/resources/api-key.ts';
 import { openSession, sealSession, SessionTooLargeError } from '../../../src/web/session.ts';
+import { ALL_TENANTS } from '../../support/access.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
 function apiKey(name: string, spec: Partial<ApiKeySpec> = {}, created = '2025-01-01T00:00:00Z'): ApiKey {
@@ -30,7 +31,8 @@ describe('authentication', () => {
     const clock = fakeClock();
     const future = new Date(clock.now() + 1000).toISOString();
     const check = (spec: Partial<ApiKeySpec>): string | undefined =>
-      new Authenticator({ apiKeys: keys(apiKey('a', spec)).store, clock }).authenticate('secret')?.namespace;
+      new Authenticator({ apiKeys: keys(apiKey('a', spec)).store, tenants: ALL_TENANTS, clock }).authenticate('secret')
+        ?.namespace;
     expect(check({})).toBe('ns-a');
     expect(check({ expiresAt: future })).toBe('ns-a');
     expect(check({ expiresAt: new Date(clock.now()).toISOString() })).toBeUndefined();
@@ -44,19 +46,19 @@ describe('authentication', () => {
     [{ scopes: undefined }, true, true],
     [{ scopes: ['compute:read', 'compute:write'], revoked: true }, false, false],
   ])('lasts as long as the key is good and has the scope: %j', (spec, read, write) => {
-    const authenticator = new Authenticator({ apiKeys: keys(apiKey('a', spec)).store, clock: fakeClock() });
+    const apiKeys = keys(apiKey('a', spec)).store;
+    const authenticator = new Authenticator({ apiKeys, tenants: ALL_TENANTS, clock: fakeClock() });
     // As in the cookie of a port, which lasts for longer than its key may.
-    const caller = { keyId: 'uid-a', expires: Number.MAX_SAFE_INTEGER };
-    const may = (scope: Scope): boolean => authenticator.isValid(caller, scope);
+    const caller = { keyId: 'uid-a', namespace: 'ns-a', expires: Number.MAX_SAFE_INTEGER };
+    const may = (scope: Scope): boolean => authenticator.refusal(caller, { scope }) === undefined;
     expect([may('compute:read'), may('compute:write')]).toEqual([read, write]);
   });
 
   it('is not drawn to a copy of the hash in another namespace', () => {
     const copy = apiKey('a-thief', {}, '2025-06-01T00:00:00Z');
     const { store } = keys(copy, apiKey('owner'));
-    expect(new Authenticator({ apiKeys: store, clock: fakeClock() }).authenticate('secret')?.namespace).toBe(
-      'ns-owner',
-    );
+    const authenticator = new Authenticator({ apiKeys: store, tenants: ALL_TENANTS, clock: fakeClock() });
+    expect(authenticator.authenticate('secret')?.namespace).toBe('ns-owner');
   });
 });
 
@@ -67,7 +69,7 @@ describe('the last use of a key', () => {
     const written: unknown[] = [];
     const client = { patch: (...call: unknown[]) => Promise.resolve(written.push(call[2])) } as unknown as KubeClient;
     const lastUsed = new LastUsed({ client, apiKeys: store, clock, log: pino({ level: 'silent' }) });
-    const principal = new Authenticator({ apiKeys: store, clock }).authenticate('secret');
+    const principal = new Authenticator({ apiKeys: store, tenants: ALL_TENANTS, clock }).authenticate('secret');
     if (principal === undefined) throw new Error('no principal');
     const abort = new AbortController();
     const running = lastUsed.run(abort.signal);

@@ -31,11 +31,23 @@ it.each<[ReadyReason, Partial<GpuInstanceSpec>, string | undefined]>([
   ['QuotaExceeded', QUEUE, 'queued'],
   ['DiskTooLarge', QUEUE, 'refused'],
   ['OfferNotFound', QUEUE, 'refused'],
+  ['WaitingForOffer', QUEUE, 'refused'],
   ['WaitingForCapacity', FAIL, undefined],
   ['TenantLimit', FAIL, 'refused'],
   ['NoCapacity', FAIL, 'refused'],
+  // Nobody has ended for it: it was tried before.
+  ['PodRejected', FAIL, 'refused'],
 ])('%s means to a client with %j: %s', (reason, spec, decision) => {
   expect(decisionOf(saying(reason, spec))).toBe(decision);
+});
+
+it('a place that others leave for it means to every client that the instance is there', () => {
+  const claimed = { type: 'Claimed', status: 'False', reason: 'PlaceComing', message: '' };
+  for (const spec of [QUEUE, FAIL]) {
+    const instance = saying('PlaceComing', spec);
+    const conditions = [...(instance.status?.conditions ?? []), claimed as never];
+    expect(decisionOf({ ...instance, status: { ...instance.status, conditions } })).toBe('queued');
+  }
 });
 
 let cache: Cache<GpuInstance>;

@@ -8,13 +8,14 @@ import {
 import { toInstanceRecord } from '../../../src/http/features/instances/record.ts';
 import { instanceSchema } from '../../../src/http/features/instances/schema.ts';
 import type { Offer } from '../../../src/inventory/offers.ts';
-import type { GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
-import { gpuInstance } from '../../support/inventory-world.ts';
+import { keptRented } from '../../../src/controllers/gpu-instance/decide/rented.ts';
+import type { GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
+import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
 const NOTHING = { driver: undefined, images: undefined, template: undefined, place: undefined, nearLimits: [] };
 const PRICES = { onDemand: '1', interruptible: '1', currency: 'USD' };
 
-function offer(id: number, available: number, diskGbMax: number): Offer {
+function offer(id: number, available: number, diskGbMax: number, availableByPreemption = 0): Offer {
   const gpu = { product: 'H100', gpuCount: 1, memoryMb: 1, isolation: 'whole', migProfile: undefined } as const;
   const node = { cpuCores: 1, memoryMbHost: 1, diskPersistent: false, driverVersion: '', cudaVersion: '' };
   const rest = {
@@ -24,7 +25,7 @@ function offer(id: number, available: number, diskGbMax: number): Offer {
     prices: PRICES,
     imageCached: () => false,
   };
-  return { id, available, diskGbMax, ...gpu, ...node, ...rest };
+  return { id, available, availableByPreemption, diskGbMax, ...gpu, ...node, ...rest };
 }
 
 const OFFERS = [offer(1, 0, 500), offer(2, 3, 500), offer(3, 3, 800)];
@@ -49,12 +50,29 @@ it.each([
   expect(error.extra['alternatives']).toHaveLength(alternatives);
 });
 
+it('says that an offer costs more than it may', () => {
+  const { message } = offerUnavailable(OFFERS, { offerId: 2, maxPricePerHour: '0.001' }, '');
+  expect(message).toMatch(/^Offer 2 costs [0-9.]+ [A-Z]{3} per hour, and max_price_per_hour is 0\.001\. Nothing was/);
+  const any = offerUnavailable(OFFERS, { maxPricePerHour: '0.001' }, '');
+  expect(any.message).toMatch(/^No free offer fits at this price\. Nothing was rented\./);
+});
+
 it('alternatives for GPUs by name are those of the name first, then those of the number', () => {
   const others = { ...offer(9, 1, 500), product: 'A100', gpuCount: 2 };
   const first = (gpu: GpuInstanceSpec['gpu']) => alternatives([...OFFERS, others], { gpu })[0]?.id;
   expect([first({ product: 'A100', count: 1 }), first({ count: 2 }), first({ count: 1 }), first(undefined)]).toEqual([
     9, 9, 2, 2,
   ]);
+});
+
+it('names what the same request would get, also where others would end for it', () => {
+  const others = [...OFFERS, offer(4, 0, 500, 1)];
+  const ids = (asked: Parameters<typeof alternatives>[1]) => alternatives(others, asked).map(({ id }) => id);
+  expect(ids({ offerId: 1 })).toEqual([2, 3, 4]);
+  expect(ids({ offerId: 1, type: 'OnDemand' })).toEqual([2, 3, 4]);
+  expect(ids({ offerId: 1, type: 'Interruptible' })).toEqual([2, 3]);
+  const full = offerUnavailable([offer(1, 0, 1), offer(4, 0, 500, 1)], { type: 'Interruptible' }, '');
+  expect(full.message).toContain('No other offer is free either');
 });
 
 it('says that nothing at all is free', () => {
@@ -86,6 +104,21 @@ function recordOf(spec: Partial<GpuInstanceSpec>) {
   instance.metadata.creationTimestamp = '2026-01-01T00:00:00Z';
   return instanceSchema.parse(toInstanceRecord(instance, { ...NOTHING, defaultImage: 'a' }));
 }
+
+it('a stopped instance still shows what it rented, and for how much', () => {
+  const claim = claimOn('n', { gpuCount: 2, pricePerHour: '2.00' });
+  const { rented } = keptRented(gpuInstance('one', { offerId: 1 }, { claim }));
+  const record = (status: GpuInstanceStatus) => {
+    const instance = gpuInstance('one', { offerId: 1 }, status);
+    instance.metadata.creationTimestamp = '2026-01-01T00:00:00Z';
+    return instanceSchema.parse(toInstanceRecord(instance, { ...NOTHING, defaultImage: 'a' }));
+  };
+  const gpus = { gpu_name: claim.product, gpu_count: 2, gpu_memory_mb: 81_920, isolation: 'whole' };
+  const price = { price_per_hour: '2.00', currency: 'USD', max_price_per_hour: '2.00' };
+  expect(record({ ...(rented && { rented }), incarnation: 1 })).toMatchObject({ ...gpus, ...price, node: null });
+  // Before its first place it has no price, and shows the most that it may cost.
+  expect(record({ ...(rented && { rented }) })).toMatchObject({ ...price, price_per_hour: null, currency: null });
+});
 
 it('a record has the runtype that Berth does not know word for word, with a warning', () => {
   expect(recordOf({ runtype: 'jupyter' })).toMatchObject({ runtype: 'jupyter', warnings: [] });

@@ -1,11 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { tokenOf } from '../../../src/http/interface/auth/middleware.ts';
+import { tokenOf, tokenOfRequest } from '../../../src/http/interface/auth/middleware.ts';
 import { familyOf, relativePath } from '../../../src/http/interface/errors/families.ts';
 import { idempotencyKey, requestHash } from '../../../src/http/interface/idempotency.ts';
 import { runtypeOf, toInstanceSpec } from '../../../src/http/features/instances/to-spec.ts';
 import { parseBody } from '../../../src/http/interface/validate.ts';
 import { createInstanceSchema, updateInstanceSchema } from '../../../src/http/features/instances/schema.ts';
+import { offerSearchSchema } from '../../../src/http/features/offers/schema.ts';
+import { templateContentSchema } from '../../../src/http/features/templates/schema.ts';
 import { createSshKeySchema } from '../../../src/http/features/ssh-keys/schema.ts';
 import { createKeySchema } from '../../../src/web/key-record.ts';
 import { gpuInstanceSpecSchema } from '../../../src/resources/instances/gpu-instance.ts';
@@ -26,6 +28,16 @@ describe('the token of a request', () => {
       expect(tokenOf({ authorization, 'x-api-key': 'good' }, '/messages')).toBeUndefined();
     },
   );
+});
+
+it('is none where there are two, of which a proxy may have seen the other one', () => {
+  const { token } = mintToken();
+  const request = (...given: string[]) => {
+    const headers = { authorization: given[0] };
+    return tokenOfRequest({ headers, headersDistinct: { authorization: given }, url: '/api/v1/offers' } as never);
+  };
+  expect(request(`Bearer ${token}`)).toBe(token);
+  expect(request(`Bearer ${token}`, 'Bearer other')).toBeUndefined();
 });
 
 it('knows the family of each path under either base', () => {
@@ -108,6 +120,23 @@ describe('half surrogate pairs', () => {
   });
 });
 
+describe('images', () => {
+  const DIGEST = `@sha256:${'a'.repeat(64)}`;
+  const schemas: readonly [string, (image: string) => boolean][] = [
+    ['rent', (image) => createInstanceSchema.safeParse({ template_image: image }).success],
+    ['search', (image) => offerSearchSchema.safeParse({ image }).success],
+    ['template', (image) => templateContentSchema.safeParse({ name: 't', image }).success],
+    ['kind', (image) => gpuInstanceSpecSchema.safeParse({ image }).success],
+  ];
+
+  it.each(schemas)('name no way up: %s', (_name, takes) => {
+    for (const image of ['ok/../evil', 'ok/..', '..', 'docker.io//evil', 'a/./b', 'a./b', 'a:1..2', 'docker.io/a/../b'])
+      expect([image, takes(image)]).toEqual([image, false]);
+    for (const image of ['', 'debian:12', 'ghcr.io/a/b.c_d-e:v1.2', `r.example/a/b${DIGEST}`, 'a/b/c'])
+      expect([image, takes(image)]).toEqual([image, true]);
+  });
+});
+
 describe('the creation payload', () => {
   const payload = fc.record(
     {
@@ -162,4 +191,43 @@ it('takes only harmless Idempotency-Keys', () => {
   for (const key of ['', ' a', 'a ', 'a\tb', '\u00e9', 'x'.repeat(256)]) {
     expect(() => idempotencyKey({ 'idempotency-key': key })).toThrow('Idempotency-Key');
   }
+});
+
+describe('a field of another form', () => {
+  const expected = (body: object): Record<string, string> => {
+    try {
+      parseBody(createInstanceSchema, body);
+      return {};
+    } catch (error) {
+      const { fields } = (error as { extra: { fields: { path: string; expected: string }[] } }).extra;
+      return Object.fromEntries(fields.map(({ path, expected: text }) => [path, text]));
+    }
+  };
+
+  it('is refused with the form that it should have', () => {
+    const env = 'expected an object of texts by name, such as {"HF_TOKEN": "hf_x"}';
+    const ports = 'expected an array such as [{"container_port": 8888}]';
+    expect(expected({ env: '-e A=B' })).toEqual({ env });
+    expect(expected({ env: [{ key: 'A', value: 'b' }] })).toEqual({ env });
+    expect(expected({ ports: '8888/http,22/tcp' })).toEqual({ ports });
+    expect(expected({ ports: [8000] })).toEqual({
+      'ports[0]': 'expected an object such as {"container_port": 8888, "protocol": "tcp"}',
+    });
+    expect(expected({ args: 'python train.py' })).toEqual({
+      args: 'expected an array with a text for each word, such as ["python", "train.py"]',
+    });
+  });
+
+  it('is named as JSON names it where it has no form of its own', () => {
+    expect(expected({ gpu: 'l4' })).toEqual({ gpu: 'expected object' });
+    expect(expected({ ssh_key_ids: [1.5] })).toEqual({ 'ssh_key_ids[0]': 'expected integer' });
+  });
+
+  it('says that a port and a name of one come once', () => {
+    const ports = [
+      { container_port: 1, name: 'a' },
+      { container_port: 2, name: 'a' },
+    ];
+    expect(expected({ ports })).toEqual({ 'ports[1].name': 'expected each name once' });
+  });
 });

@@ -45,8 +45,12 @@ function world() {
   return {
     caches,
     startTimes,
-    search: (body: OfferSearch = {}) =>
-      searchOffers(inventory.offers(), parseBody(offerSearchSchema, body), { startTimes, defaultImage: 'debian:12' }),
+    search: (body: OfferSearch = {}, tenant = 'default') =>
+      searchOffers(inventory.offers(), parseBody(offerSearchSchema, body), {
+        startTimes,
+        defaultImage: 'debian:12',
+        tenant,
+      }),
   };
 }
 
@@ -62,18 +66,27 @@ function upsert({ instances }: ReturnType<typeof world>['caches'], instance: Gpu
 function start(
   { caches }: ReturnType<typeof world>,
   name: string,
-  { node, seconds, image = PULLED }: { node: string; seconds: number; image?: string },
+  {
+    node,
+    seconds,
+    image = PULLED,
+    namespace = 'default',
+  }: { node: string; seconds: number; image?: string; namespace?: string },
 ): void {
+  const shownAs = (status: GpuInstanceStatus): void => {
+    const one = gpuInstance(name, {}, status);
+    upsert(caches, { ...one, metadata: { ...one.metadata, namespace } });
+  };
   const status: GpuInstanceStatus = {
     claim: claimOn(node, { pool: 'whole', grantedAt: at(0) }),
     incarnation: 1,
     image,
     stages: { accepted: at(0), claimed: at(0) },
   };
-  upsert(caches, gpuInstance(name, {}, status));
+  shownAs(status);
   const stages = { ...status.stages, scheduled: at(0), pulled: at(seconds), started: at(seconds), ready: at(seconds) };
-  upsert(caches, gpuInstance(name, {}, { ...status, stages }));
-  const shown = caches.instances.store.get(`default/${name}`);
+  shownAs({ ...status, stages });
+  const shown = caches.instances.store.get(`${namespace}/${name}`);
   if (shown !== undefined) caches.instances.remove(shown);
 }
 
@@ -152,6 +165,27 @@ describe('the expected start', () => {
     expect(expected('b:1')).toBe(90);
     // Of this one nothing is known: as other images that were not there.
     expect(expected('c:1')).toBe(90);
+  });
+
+  it('does not tell which images other tenants start', () => {
+    const some = world();
+    const expected = (image: string, tenant: string) =>
+      some.search({ image, pool: 'whole' }, tenant)[0]?.expected_start_seconds;
+    for (const [index, seconds] of [20, 20, 20].entries())
+      start(some, `own-${index}`, { node: 'without', seconds, image: 'own:1', namespace: 'honest' });
+    start(some, 'other', { node: 'without', seconds: 70, image: 'secret:1', namespace: 'other' });
+    expect(expected('secret:1', 'other')).toBe(70);
+    expect(expected('secret:1', 'honest')).toBe(expected('nobody-has:1', 'honest'));
+  });
+
+  it('is not made by one tenant that starts without a pause', () => {
+    const some = world();
+    const expected = () => some.search({ pool: 'whole', image: PULLED }, 'newcomer')[0]?.expected_start_seconds;
+    for (let index = 0; index < 6; index += 1)
+      start(some, `honest-${index}`, { node: 'with', seconds: 3, namespace: 'honest' });
+    for (let index = 0; index < 40; index += 1)
+      start(some, `hostile-${index}`, { node: 'with', seconds: 900, namespace: 'hostile' });
+    expect(expected()).toBe(3);
   });
 
   it('counts a start once, and none that it did not see from the claim on', () => {

@@ -3,7 +3,6 @@ import type { Request, Response } from 'express';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { setPrincipal } from '../../../src/access/principal.ts';
-import type { Authenticator } from '../../../src/http/interface/auth/authenticator.ts';
 import { StreamRegistry } from '../../../src/http/interface/events/stream-registry.ts';
 import { idempotencyKey, objectNames } from '../../../src/http/interface/idempotency.ts';
 import { ClaimGate } from '../../../src/http/features/instances/claim-gate.ts';
@@ -16,6 +15,7 @@ import { memoryCounter } from '../../../src/runtime/counter.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 import { type Client, type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';
+import { accessWhile } from '../../support/access.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 describe('fair shares', () => {
@@ -112,6 +112,24 @@ describe('the gate for claims', () => {
   });
 });
 
+it('the line for a place has room for another tenant, whoever fills it', async () => {
+  const gate = new ClaimGate(1, fakeClock());
+  const signal = new AbortController();
+  let refused = 0;
+  const enter = (tenant: string): void =>
+    void gate.enter(tenant, { timeoutMs: 1000, signal: signal.signal }).catch(() => {
+      refused += 1;
+    });
+  for (let tenant = 0; tenant < 6; tenant += 1) for (let count = 0; count < 300; count += 1) enter(`greedy-${tenant}`);
+  await settle();
+  const before = refused;
+  expect(before).toBeGreaterThan(0);
+  enter('honest');
+  await settle();
+  expect(refused).toBe(before);
+  signal.abort();
+});
+
 describe('calls per minute', () => {
   const http = { ...DEFAULT_CEILINGS.http, requestsPerMinute: 5 };
   const limits = new CallLimits(memoryCounter(), () => ({ ...DEFAULT_CEILINGS, http }));
@@ -133,7 +151,7 @@ describe('calls per minute', () => {
 });
 
 it('streams to ports leave room for other tenants', () => {
-  const streams = new OpenStreams(() => true);
+  const streams = new OpenStreams(accessWhile().access);
   const open = (namespace: string, pod: string) => streams.open({ keyId: 'k', namespace }, pod);
   const greedy = Array.from({ length: 2048 }, (_, index) => open('a', `pod-${index % 32}`));
   expect(() => open('a', 'another')).toThrow('connections to the instances of this tenant');
@@ -143,9 +161,25 @@ it('streams to ports leave room for other tenants', () => {
   expect(() => open('a', 'another')).not.toThrow();
 });
 
+it('an event stream whose client reads nothing is cut a second after its access has ended', async () => {
+  const clock = fakeClock();
+  let isOver = false;
+  const { access, recheck } = accessWhile(() => (isOver ? 'It is over.' : undefined));
+  const streams = new StreamRegistry({ access, ceilings: () => DEFAULT_CEILINGS, clock });
+  const request = {} as Request;
+  setPrincipal(request, { keyId: 'k', namespace: 'a', name: 'k', scopes: ['compute:read'] });
+  const response = Object.assign(new PassThrough(), { writeHead: () => undefined });
+  streams.open(request, response as unknown as Response);
+  isOver = true;
+  await recheck();
+  expect([response.writableEnded, response.destroyed]).toEqual([true, false]);
+  await clock.advance(1000);
+  expect(response.destroyed).toBe(true);
+});
+
 it('event streams of clients that do not read end when they use up the share of their tenant', () => {
-  const authenticator = { isValid: () => true } as unknown as Authenticator;
-  const streams = new StreamRegistry({ authenticator, ceilings: () => DEFAULT_CEILINGS, clock: fakeClock() });
+  const { access } = accessWhile();
+  const streams = new StreamRegistry({ access, ceilings: () => DEFAULT_CEILINGS, clock: fakeClock() });
   const open = (namespace: string, waiting: number) => {
     const request = {} as Request;
     setPrincipal(request, { keyId: `${namespace}-${Math.random()}`, namespace, name: 'k', scopes: [] });

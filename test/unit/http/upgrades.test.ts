@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import { createServer, request as httpRequest, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { drain } from '../../../src/http/server/listen.ts';
 import { isWebSocket, serveUpgrades, upgradeOf } from '../../../src/http/interface/upgrades.ts';
 import { forwardUpgrade, type ForwardDeps } from '../../../src/ports/forward.ts';
 import { OpenStreams } from '../../../src/ports/open-streams.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
+import { accessWhile } from '../../support/access.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const UPGRADE = 'GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n';
@@ -101,7 +102,7 @@ it('a client whose program in the instance refuses has the answer and no connect
       return Promise.resolve({ request, stream, isReused: false });
     },
   };
-  const deps = { upstream, streams: new OpenStreams(() => true), activity: { began: () => () => undefined } };
+  const deps = { upstream, streams: new OpenStreams(accessWhile().access), activity: { began: () => () => undefined } };
   const target = { namespace: 'a', instance: 'i', pod: 'i-1', podUid: 'u', port, address: undefined, jupyter: false };
   const sender = { address: '127.0.0.1', protocol: 'http' } as const;
   const ended = Promise.withResolvers<void>();
@@ -134,8 +135,12 @@ it('a client that is still connected at the deadline is cut', async () => {
   const closed = once((await ask()).resume(), 'end');
   await asked.promise;
   const clock = fakeClock();
-  const drained = drain(server, clock, { lastAnswersMs: 0, cutUpgraded });
-  await clock.advance(24_000);
+  const endCalls = vi.fn();
+  const drained = drain(server, clock, { lastAnswersMs: 0, endCalls, cutUpgraded });
+  await clock.advance(23_000);
+  expect(endCalls).not.toHaveBeenCalled();
+  await clock.advance(1000);
+  expect(endCalls).toHaveBeenCalledOnce();
   expect(await connections()).toBe(1);
   await clock.advance(1000);
   await Promise.all([drained, closed]);

@@ -8,7 +8,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { intervalOf } from '../../../src/ledger/interval.ts';
 import type { Claim, GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { TOKEN_RECORDS, type TokenRecord } from '../../../src/resources/token-record.ts';
-import type { UsageRecord } from '../../../src/resources/usage-record.ts';
+import { usageRecordSpecSchema, type UsageRecord } from '../../../src/resources/usage-record.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -94,11 +94,7 @@ it('adds up what runs and what is recorded on all pages, of the tenant alone', a
   expect(byKey.totals[0]).toMatchObject({ gpu_seconds: 21 });
   const theirs = usageSchema.parse(JSON.parse((await get('', { tenant: 'b' })).text));
   expect(theirs.items).toMatchObject([{ group: '2026-01-01', gpu_seconds: 10 }]);
-  expect(asked[0]).toEqual([
-    'a',
-    500,
-    expect.stringMatching(/^berth\.dev\/ended notin \(2025-12,2025-11,.*2024-01\)$/),
-  ]);
+  expect(asked[0]).toEqual(['a', 25, expect.stringMatching(/^berth\.dev\/ended notin \(2025-12,2025-11,.*2024-01\)$/)]);
   expect(new Set(asked.map((one) => (one as string[])[0]))).toEqual(new Set(['a', 'b']));
 });
 
@@ -111,6 +107,56 @@ it('is the same as CSV', async () => {
   }
   expect((await get('?format=json', { accept: 'text/csv' })).type).toContain('application/json');
 });
+
+it('names what cannot be read, counts nothing of it, and tells the rest right', async () => {
+  const [good] = record('one', 3000);
+  if (good === undefined) throw new Error('no record');
+  const broken = (name: string, spec: Partial<UsageRecord['spec']>): UsageRecord => {
+    const { intervals: _none, ...sum } = good.spec;
+    const adjustment = { type: 'Credit' as const, reason: 'The node was slow.' };
+    return { metadata: { name }, spec: { ...sum, adjustment, ...spec } };
+  };
+  const [first] = good.spec.intervals ?? [];
+  const halves = first && { adjustment: undefined, intervals: [first, { ...first, start: 2, cost: '1e3' }] };
+  const records = [
+    broken('comma', { cost: '12,50' }),
+    broken('sign', { cost: '-5' }),
+    broken('soon', { endedAt: 'soon' }),
+    broken('endless', { gpuSeconds: 1e308 }),
+    broken('half', { ...halves }),
+  ];
+  const entry = tokenRecord('a', 'bad', 'key/ci');
+  const tokens = [
+    tokenRecord('a', 'one', 'key/ci'),
+    { ...entry, spec: { ...entry.spec, entries: entry.spec.entries.map((one) => ({ ...one, cost: 'much' })) } },
+    { ...entry, metadata: { name: 'noday', namespace: 'a' }, spec: { ...entry.spec, day: '2026-99-99' } },
+  ];
+  const { get } = await serve([], [[...records, good]], { tokens });
+  const { status, text } = await get('');
+  const answer = usageSchema.parse(JSON.parse(text));
+  expect([status, answer.totals.map(({ cost }) => cost)]).toEqual([200, ['0.000911']]);
+  const names = ['UsageRecord/comma', 'UsageRecord/sign', 'UsageRecord/soon', 'UsageRecord/endless'];
+  names.push('UsageRecord/half', 'TokenRecord/tokens-bad', 'TokenRecord/noday');
+  expect(answer.unreadable).toEqual(names);
+  const csv = (await get('?format=csv')).text.split('\r\n');
+  expect(csv.filter((line) => line.startsWith('unreadable/'))).toEqual(
+    names.map((name) => `unreadable/${name},,,,,,,,,`),
+  );
+});
+
+it.each(['12,50', '-5', '+5', '1e3', '.5', '5.', '', '1.1234567'])(
+  'no record can be made with "%s" as an amount',
+  (cost) => {
+    const [good] = record('one', 3000);
+    const [first] = good?.spec.intervals ?? [];
+    expect(usageRecordSpecSchema.safeParse(good?.spec).success).toBe(true);
+    expect(usageRecordSpecSchema.safeParse({ ...good?.spec, cost }).error?.issues[0]?.message).toMatch(
+      /^write a decimal/,
+    );
+    const intervals = [{ ...first, pricePerHour: cost }];
+    expect(usageRecordSpecSchema.safeParse({ ...good?.spec, intervals }).success).toBe(false);
+  },
+);
 
 /** What one replica counted for a tenant on the first of January. */
 function tokenRecord(namespace: string, replica: string, by: string): TokenRecord {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { keyBudgetReader } from '../../../src/budgets/counted.ts';
+import { deletedKeyBudgetReader, keyBudgetReader } from '../../../src/budgets/counted.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { nearLimits, nearLimitsReader } from '../../../src/http/features/instances/near-limits.ts';
 import { Line, placesReader } from '../../../src/http/features/instances/places-in-line.ts';
@@ -42,6 +42,12 @@ describe('warnings', () => {
       { onGPUFailure: 'Restart' },
       { unhealthyGPUs },
       /^GPU GPU-7 is unhealthy.*starts again on healthy GPUs\.$/,
+    ],
+    [
+      'its disk is gone',
+      {},
+      condition('DiskReady', 'DiskLost'),
+      /files with it\. A start that you ask for makes a new/,
     ],
     ['no key is there', {}, condition('SSHKeys', 'NoKeys'), /No SSH key opens this instance.*Add one to log in/],
     [
@@ -175,8 +181,16 @@ describe('near ceilings', () => {
     };
     const stores = { instances: instances.store, tenantLimits: limits.store, apiKeys: apiKeys.store };
     const keyBudgets = keyBudgetReader(apiKeys.store, fakeClock());
-    const read = nearLimitsReader({ stores, offers, ceilings: () => ceilings, budgets: () => undefined, keyBudgets });
-    return { apiKeys, offers, counts, read };
+    const deletedKeyBudgets = deletedKeyBudgetReader(limits.store, fakeClock());
+    const read = nearLimitsReader({
+      stores,
+      offers,
+      ceilings: () => ceilings,
+      budgets: () => undefined,
+      keyBudgets,
+      deletedKeyBudgets,
+    });
+    return { apiKeys, limits, offers, counts, read };
   }
 
   it('are the same words as long as nothing changes, and looked up once for a list', () => {
@@ -185,6 +199,26 @@ describe('near ceilings', () => {
     expect([read(gpuInstance('two')) === first, first.length, counts.looks]).toEqual([true, 1, 1]);
     offers.version = 2;
     expect([read(gpuInstance('one')) === first, counts.looks]).toEqual([true, 2]);
+  });
+
+  it('say how much is spent of the budget of a key that was deleted', () => {
+    const { limits, read } = reader();
+    const lines = [{ unit: 'USD', max: '100.00', spent: '81.00' }];
+    const used = { month: '2026-01', renewsAt: '2026-02-01T00:00:00.000Z', at: TIME, percent: 81, lines };
+    const budget = { costs: [{ currency: 'USD', max: '100' }] };
+    const created = gpuInstance('one');
+    const instance = { ...created, metadata: { ...created.metadata, annotations: { [CREATED_BY]: 'key/gone' } } };
+    const before = read(instance);
+    limits.upsert({
+      metadata: { namespace: 'default', name: 'berth', resourceVersion: '1' },
+      spec: {} as TenantLimit['spec'],
+      status: { keyBudgets: [{ name: 'gone', budget, used }] },
+    });
+    expect(read(instance)).toEqual([
+      ...before,
+      '81 per cent of the budget of APIKey gone, which was deleted, for 2026-01 are spent: 81.00 of 100.00 USD. When all of it is spent, the instances that draw on it are stopped. The budget renews at 2026-02-01T00:00:00.000Z. It holds for what the APIKey created. An administrator of the tenant can create APIKey gone anew with another limits.budget.',
+    ]);
+    expect(read(instance)).toBe(read(instance));
   });
 
   it('say how much is spent of the budget of the key that created the instance, and of no other key', () => {

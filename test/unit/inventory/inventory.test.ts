@@ -338,6 +338,20 @@ describe('preemption', () => {
     expect(inventory.preempt(onDemand)).toMatchObject({ place: { node: 'm' }, victims: [{ key: 'default/c' }] });
   });
 
+  test('offers say how many places an on-demand instance gets beside the free ones', () => {
+    const onDemandOne = gpuInstance('kept', {}, { claim: claimOn('n', { gpuCount: 2 }), diskPersistent: true });
+    const leaving = {
+      claim: claimOn('m', { gpuCount: 4 }),
+      diskPersistent: true,
+      ending: { reason: 'Stopped', message: '', at: '2026-01-01T00:00:00Z' },
+    };
+    const instances = [held('a', 'n'), onDemandOne, gpuInstance('going', { type: 'Interruptible' }, leaving)];
+    const { inventory } = inventoryOf({ nodes: [gpuNode('n'), gpuNode('m')], instances });
+    const bySize = new Map(inventory.offers().map((offer) => [offer.gpuCount, offer]));
+    expect([1, 2, 4, 8].map((size) => bySize.get(size)?.available)).toEqual([6, 3, 1, 0]);
+    expect([1, 2, 4, 8].map((size) => bySize.get(size)?.availableByPreemption)).toEqual([4, 2, 1, 0]);
+  });
+
   test('the newest goes first, and no more than needed', () => {
     const instances = [held('old', 'n'), held('new', 'n', { grantedAt: '2026-01-01T01:00:00Z' })];
     const { inventory } = inventoryOf({ nodes: [gpuNode('n')], instances });

@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { amountBetween } from '../../../src/ledger/amount.ts';
-import { Bills } from '../../../src/ledger/bills.ts';
+import { RecordedSpending, TENANT } from '../../../src/budgets/spending.ts';
+import { amountBetween, partsByMonth } from '../../../src/ledger/amount.ts';
+import { Bills, billsOfRecord } from '../../../src/ledger/bills.ts';
 import { endedIntervals, intervalOf } from '../../../src/ledger/interval.ts';
+import { monthOf } from '../../../src/ledger/month.ts';
 import { type Grouping, totalsOf, UsageReport } from '../../../src/ledger/report.ts';
 import { recordedStatus, usageRecords } from '../../../src/controllers/gpu-instance/decide/usage.ts';
 import type { Claim, GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
@@ -47,6 +49,26 @@ test('a start over midnight is split, and its parts add up to its bill', () => {
   expect(over.cost).toBe('0.000002');
 });
 
+test('a start counts for who asked for it, which may be another key than the one that created the instance', () => {
+  const intervals = [
+    interval(0, 1000, { createdBy: 'key/owner' }, 1),
+    interval(2000, 5000, { createdBy: 'key/owner', startedBy: 'key/other' }, 2),
+    interval(6000, 7000, { startedBy: 'key/other' }, 3),
+    interval(8000, 8500, {}, 4),
+  ];
+  const by = (group: Grouping) =>
+    report([gpuInstance('one', {}, { intervals })], [], { group, now: DAY }).map((line) => [line.group, line.gpuMs]);
+  expect(by('starter')).toEqual([
+    ['key/other', 4000],
+    ['key/owner', 1000],
+    ['kubernetes', 500],
+  ]);
+  expect(by('key')).toEqual([
+    ['key/owner', 4000],
+    ['kubernetes', 1500],
+  ]);
+});
+
 test('an interval that is cut anywhere adds up to the whole, to the smallest unit', () => {
   const cuts = fc.array(fc.integer({ min: -DAY, max: 3 * DAY }), { maxLength: 20 });
   const price = fc.constantFrom('2.49', '0.000001', '0.333333', '98.765432');
@@ -77,7 +99,7 @@ test('a start that runs counts until now and is open; one whose end was decided 
 
 test('nothing is billed while an instance waits, pulls its image, or is stopped', () => {
   const waiting = gpuInstance('waiting');
-  const pulling = gpuInstance('pulling', {}, { claim: claimOn('n'), incarnation: 1, stages: { started: at(0) } });
+  const pulling = gpuInstance('pulling', {}, { claim: claimOn('n'), incarnation: 1, stages: { scheduled: at(0) } });
   const stopped = gpuInstance('stopped', {}, { incarnation: 1, stages: { ready: at(0) }, intervals: [] });
   expect(report([waiting, pulling, stopped], [], { group: 'day', now: DAY })).toEqual([]);
 });
@@ -172,11 +194,56 @@ test('the meter of an instance whose pod went away stops when its end was decide
   }
 });
 
-test('after a clock went back no moment is billed twice, and no start ends before it began', () => {
+test('after a clock went back by seconds no moment is billed twice, and no start ends before it began', () => {
   const usage = { gpuSeconds: 3600, cost: '1.00', currency: 'USD', until: at(3_600_000) };
-  const status = { ...started(1_800_000), usage };
-  expect(intervalOf(status, START + 3_000_000)).toBeUndefined();
+  const status = { ...started(3_595_000, { grantedAt: at(3_590_000) }), usage };
+  expect(intervalOf(status, START + 3_600_000)).toBeUndefined();
   expect(intervalOf(status, START + 5_400_000)).toMatchObject({ from: at(3_600_000), gpuSeconds: 1800 });
+});
+
+test.each([-1, 0, 1, DAY - 1, DAY])(
+  'a correction %d ms after midnight counts once, for the day and the month of its moment, also in a budget',
+  (ms) => {
+    const moment = Date.UTC(2026, 10, 1) + ms;
+    const endedAt = new Date(moment).toISOString();
+    const sum = { product: '', gpuCount: 0, gpuSeconds: 0, cost: '7.00', currency: 'USD', endedAt };
+    const adjustment = { type: 'Credit' as const, reason: 'The node was slow.' };
+    const spec = { instance: 'one', instanceUid: '', ...sum, adjustment };
+    const record: UsageRecord = { metadata: { name: 'credit', namespace: 'a' }, spec };
+    const span = { from: Date.UTC(2026, 9, 30), to: Date.UTC(2026, 10, 4) };
+    const days = new UsageReport({ ...span, group: 'day', most: 10 });
+    for (const billed of billsOfRecord(record)) days.add(billed);
+    expect(days.lines()).toMatchObject([{ group: endedAt.slice(0, 10), cost: -7_000_000n }]);
+    const months = [9, 10].map((month) => monthOf(Date.UTC(2026, month, 15)));
+    const ofMonths = months.map(({ from, to }) => {
+      const all = new UsageReport({ from, to, group: 'key', most: 10 });
+      for (const billed of billsOfRecord(record)) all.add(billed);
+      return all.lines().length;
+    });
+    const budgets = months.map((month) => {
+      const spending = new RecordedSpending(month);
+      spending.count(record, 1);
+      return spending.of('a', TENANT)?.costs.get('USD') === -7_000_000n ? 1 : 0;
+    });
+    const expected = months.map(({ from, to }) => (moment >= from && moment < to ? 1 : 0));
+    expect([ofMonths, budgets]).toEqual([expected, expected]);
+    expect(
+      billsOfRecord(record)
+        .flatMap(({ interval: one }) => partsByMonth(one))
+        .map(({ month }) => month.name),
+    ).toEqual([endedAt.slice(0, 7)]);
+  },
+);
+
+test('a start that ended by a clock that was far ahead makes the next one neither free nor longer', () => {
+  const usage = { gpuSeconds: 3600, cost: '1.00', currency: 'USD', until: at(30 * DAY) };
+  const status = { ...started(1_800_000, { grantedAt: at(1_790_000) }), usage };
+  for (const end of [3_600_000, 31 * DAY]) {
+    expect(intervalOf(status, START + end)).toMatchObject({
+      from: at(1_800_000),
+      gpuSeconds: (end - 1_800_000) / 1000,
+    });
+  }
 });
 
 test('a correction by the operator counts for its day, is no start, and hides none', () => {
@@ -198,4 +265,40 @@ test('a correction by the operator counts for its day, is no start, and hides no
     { group: '2026-01-01', cost: '0.001' },
     { group: '2026-01-02', cost: '-0.30' },
   ]);
+});
+
+test('the silences of a node are in the interval and not in its bill, and its parts add up, wherever it is cut', () => {
+  const gaps = fc.array(fc.tuple(fc.integer({ min: 0, max: DAY / 4 }), fc.integer({ min: 1, max: DAY / 4 })), {
+    maxLength: 8,
+  });
+  const cuts = fc.array(fc.integer({ min: -DAY, max: 5 * DAY }), { maxLength: 20 });
+  fc.assert(
+    fc.property(gaps, cuts, fc.integer({ min: 1, max: 4 * DAY }), fc.boolean(), (lengths, moments, ms, isOpen) => {
+      let end = 0;
+      const silences: { from: string; to?: string }[] = lengths.map(([gap, length]) => {
+        const from = end + gap;
+        end = from + length;
+        return { from: at(from), to: at(end) };
+      });
+      if (isOpen) silences.push({ from: at(end) });
+      const heard = (from: number, to: number): number => {
+        const inside = (moment: string): number => Math.min(to, Math.max(from, Date.parse(moment) - START));
+        return silences.reduce((sum, one) => sum - (one.to ? inside(one.to) : to) + inside(one.from), to - from);
+      };
+      const status = { ...started(0, { pricePerHour: '2.49', gpuCount: 3 }), silences };
+      const whole = intervalOf(status, START + ms);
+      if (heard(0, ms) === 0) expect(whole).toBeUndefined();
+      if (whole === undefined) return;
+      expect(whole.gpuSeconds).toBe((3 * heard(0, ms)) / 1000);
+      expect(whole.cost).toBe(costOf('2.49', heard(0, ms)));
+      for (const moment of moments) {
+        const part = amountBetween(whole, START - DAY, START + moment);
+        expect(Number(part.gpuMs)).toBe(3 * heard(0, Math.max(0, Math.min(ms, moment))));
+      }
+      const edges = [-DAY, ...moments, 5 * DAY].toSorted((a, b) => a - b).map((edge) => START + edge);
+      const parts = edges.slice(1).map((edge, index) => amountBetween(whole, edges[index] ?? 0, edge));
+      expect(formatMoney(parts.reduce((sum, { cost }) => sum + cost, 0n))).toBe(whole.cost);
+    }),
+    { numRuns: 50 },
+  );
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { instanceEvents, type NotifierEvent } from '../../../src/notifier/events.ts';
+import { rankEntries, type RankedEntry } from '../../../src/notifier/events.ts';
 import { signingSecret } from '../../../src/resources/webhook-signing.ts';
 import { MAX_SENT } from '../../../src/resources/webhook.ts';
 import {
@@ -161,9 +161,9 @@ describe('deliveries', () => {
 
 it('the position and the id of an event stay when older entries of its history give way', () => {
   const entries = Array.from({ length: 10 }, (_, start) => entry(1, 'Idle', { start }));
-  const all = instanceEvents([history('a', entries)], '', () => true);
-  const rest = instanceEvents([history('a', entries.slice(4), 4)], '', () => true);
-  const placeOf = ({ id, position }: NotifierEvent): string[] => [id, position];
+  const all = rankEntries(history('a', entries));
+  const rest = rankEntries(history('a', entries.slice(4), 4));
+  const placeOf = ({ id, position }: RankedEntry): string[] => [id, position];
   expect(rest.map(placeOf)).toEqual(all.slice(4).map(placeOf));
 });
 

@@ -9,6 +9,7 @@ import type { Pod } from '../../../src/kube/types.ts';
 import { InstancePorts } from '../../../src/ports/instance-ports.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { fakeClock, type FakeClock } from '../../support/fake-clock.ts';
+import { accessWhile } from '../../support/access.ts';
 import { FakeStore } from '../../support/fake-store.ts';
 
 const UID = '0f7b3f3e-3c44-4b6e-9a51-5a1b9f8d2c10';
@@ -55,6 +56,7 @@ beforeEach(async () => {
     },
     countCall: () => Promise.resolve(isWithinLimit ? undefined : 'Wait.'),
     isAuthorized: () => isAuthorized,
+    access: accessWhile().access,
     activity: { began: () => () => undefined },
     countConnection: () => undefined,
     clock,
@@ -64,7 +66,8 @@ beforeEach(async () => {
     const host = ports.hostOf(request);
     const accepted = (): void => undefined;
     const sender = { address: '192.0.2.1', protocol: 'http' } as const;
-    if (host !== undefined) void ports.page({ request, response, upgrade: undefined, sender, accepted }, host);
+    const answer = (send: () => void): void => send();
+    if (host !== undefined) void ports.page({ request, response, upgrade: undefined, sender, accepted, answer }, host);
     else response.writeHead(418).end();
   });
   server.listen(0, '127.0.0.1');

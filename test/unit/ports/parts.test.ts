@@ -6,6 +6,7 @@ import { originOf, portHostOf, portOf } from '../../../src/ports/address.ts';
 import { toClient, toPod, type Routing } from '../../../src/ports/headers.ts';
 import { isCrossOrigin } from '../../../src/ports/host-pages.ts';
 import { OpenStreams } from '../../../src/ports/open-streams.ts';
+import { accessWhile } from '../../support/access.ts';
 import { readAccessToken, signAccessToken, signingKey, type AccessToken } from '../../../src/ports/access-token.ts';
 
 const UID = '0f7b3f3e-3c44-4b6e-9a51-5a1b9f8d2c10';
@@ -187,9 +188,10 @@ describe('who asked for it', () => {
 });
 
 describe('open streams', () => {
-  it('are bounded for each pod, and end with the key of their user', () => {
+  it('are bounded for each pod, and end with the key of their user', async () => {
     const good = new Set(['a', 'b']);
-    const streams = new OpenStreams(({ keyId }) => good.has(keyId));
+    const { access, recheck } = accessWhile(({ keyId }) => (good.has(keyId) ? undefined : 'It is over.'));
+    const streams = new OpenStreams(access);
     const open = Array.from({ length: 128 }, () => streams.open({ keyId: 'a', namespace: 't' }, 'pod'));
     expect(() => streams.open({ keyId: 'b', namespace: 't' }, 'pod')).toThrow(/128 connections/);
     const other = streams.open({ keyId: 'b', namespace: 't' }, 'other');
@@ -197,7 +199,7 @@ describe('open streams', () => {
     open[0]?.close();
     const last = streams.open({ keyId: 'a', namespace: 't' }, 'pod');
     good.delete('a');
-    streams.recheck();
+    await recheck();
     expect([last.signal.aborted, other.signal.aborted]).toEqual([true, false]);
   });
 });

@@ -6,8 +6,12 @@ import { forwardHttp } from '../../../src/ports/forward.ts';
 import { OpenStreams } from '../../../src/ports/open-streams.ts';
 import { Upstream } from '../../../src/ports/upstream.ts';
 import { type FakeClock, fakeClock } from '../../support/fake-clock.ts';
+import { accessWhile } from '../../support/access.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
+/** Users who have lost access. */
+const lost = new Set<string>();
+const access = accessWhile(({ keyId }) => (lost.has(keyId) ? 'It is over.' : undefined));
 let clock: FakeClock;
 let upstream: Upstream;
 /** The program in the pod, and its connections in their order. */
@@ -33,8 +37,10 @@ beforeEach(async () => {
   program = createServer({ keepAliveTimeout: 60_000 }, (request, response) => onRequest(request, response));
   program.on('connection', (socket) => sockets.push(socket));
   const port = await listening(program);
+  lost.clear();
   upstream = new Upstream({
     clock,
+    access: access.access,
     connect: async (target) => {
       const socket = connect(target.port, '127.0.0.1').on('error', () => undefined);
       await once(socket, 'connect');
@@ -42,7 +48,7 @@ beforeEach(async () => {
       return socket;
     },
   });
-  const deps = { upstream, streams: new OpenStreams(() => true), activity: { began: () => () => undefined } };
+  const deps = { upstream, streams: new OpenStreams(access.access), activity: { began: () => () => undefined } };
   const target = { namespace: 'a', instance: 'i', pod: 'i-1', podUid: 'u', port, address: undefined, jupyter: false };
   const sender = { address: '127.0.0.1', protocol: 'http' } as const;
   front = createServer((request, response) => {
@@ -135,7 +141,8 @@ it('a connection waits four seconds, and no longer than its user may use the por
   await ask(as('ann'));
   await ask(as('bob'));
   await waitFor('both to wait', () => clock.pending === 2);
-  upstream.recheck(({ keyId }) => keyId !== 'bob');
+  lost.add('bob');
+  await access.recheck();
   await waitFor('the end of one', () => sockets[1]?.destroyed);
   expect(sockets[0]?.destroyed).toBe(false);
   await clock.advance(4000);

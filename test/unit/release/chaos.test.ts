@@ -1,6 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
+import { Accepted } from '../../chaos/accepted.ts';
 import { chooseVictim } from '../../chaos/killer.ts';
 import { Customer } from '../../chaos/load.ts';
 import { randomFrom } from '../../support/random.ts';
@@ -24,6 +25,7 @@ async function customerOf(answers: readonly [status: number, body: unknown][], t
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   closing.push(() => void server.close());
   const log = new Log();
+  const accepted = new Accepted();
   const signal = AbortSignal.timeout(10_000);
   const customer = new Customer({
     log,
@@ -31,18 +33,35 @@ async function customerOf(answers: readonly [status: number, body: unknown][], t
     token: 'any',
     identity: newIdentity(),
     ssh: { host: '127.0.0.1', port: 1 },
+    product: 'L4',
     gpus: 8,
+    accepted,
     lookUp: () => Promise.resolve(there),
     stopping: signal,
     deadline: signal,
   });
-  return { log, customer, signal };
+  return { log, customer, signal, accepted };
 }
 
 test('a 201 for what is not there is a wrong answer', async () => {
   const { log, customer } = await customerOf([[201, { id: 'i-1', name: 'a' }]], undefined);
   expect(await customer.rent('a')).toBeUndefined();
   expect(log.wrong).toHaveLength(1);
+});
+
+test('what was rented is accepted until its owner gives it back', async () => {
+  const { customer, accepted } = await customerOf(
+    [
+      [201, { id: 'i-1', name: 'a' }],
+      [200, {}],
+      [404, {}],
+    ],
+    'uid',
+  );
+  await customer.rent('a', { type: 1 });
+  expect([[...accepted.names], accepted.steady.size]).toEqual([[['uid', 'alice/i-1']], 0]);
+  await customer.giveBack('i-1');
+  expect(accepted.names.size).toBe(0);
 });
 
 test('the same instance for two requests is a wrong answer', async () => {
@@ -92,7 +111,11 @@ test('a 404 that comes while the instance is there is a wrong answer', async () 
 });
 
 test.each([
-  ['more GPUs than there are', [200, { data: [{ gpu_count: 1, available: 9 }] }] as const, 'offered' as const],
+  [
+    'more GPUs than there are',
+    [200, { data: [{ gpu_name: 'L4', gpu_count: 1, available: 9 }] }] as const,
+    'offered' as const,
+  ],
   ['a good key refused', [401, {}] as const, 'offered' as const],
   ['an answer of another model', [200, { model: 'other' }] as const, 'chat' as const],
   ['a stream that ends early as if all were well', [200, 'data: {}\n\n'] as const, 'streamedChat' as const],
@@ -109,7 +132,8 @@ test('a seed decides the victims', () => {
   };
   expect(victims(7)).toEqual(victims(7));
   expect(victims(7)).not.toEqual(victims(8));
-  expect(new Set(victims(7).map((victim) => JSON.stringify(victim))).size).toBe(10);
+  // Two programs, four roles in two ways, pods by force, two kinds of nodes, and restores of two policies in three orders.
+  expect(new Set(victims(7).map((victim) => JSON.stringify(victim))).size).toBe(19);
 });
 
 test('an outage lasts from the kill to the last call that failed before the next one, or hung', () => {

@@ -16,6 +16,10 @@ describe('the full name of an image', () => {
     ['localhost/app', 'localhost/app'],
     ['ghcr.io/acme/app:1', 'ghcr.io/acme/app:1'],
     ['registry:5000/app', 'registry:5000/app'],
+    ['[fd00::1]:5000/app', '[fd00::1]:5000/app'],
+    // A name in capitals is a host, not a user of Docker Hub.
+    ['EVIL/app', 'EVIL/app'],
+    [`debian:12@sha256:${'a'.repeat(64)}`, `docker.io/library/debian:12@sha256:${'a'.repeat(64)}`],
     ['a.b', 'docker.io/library/a.b'],
   ])('%s is %s', (image, full) => {
     expect(fullImageName(image)).toBe(full);
@@ -62,8 +66,22 @@ describe('a pattern', () => {
     // An image of Docker Hub does not pass for one of a user whose name begins alike.
     [['docker.io/d*'], 'docker.io/debian', false],
     [['docker.io/acme/*'], 'docker.io.evil.example/acme/app', false],
+    // What a registry would read as another path.
+    [['docker.io/library/ok*'], 'docker.io/library/ok/../../evil:1', false],
+    [['docker.io/acme/*'], 'docker.io/acme//../evil', false],
+    [['docker.io/acme/*'], 'acme/./../evil', false],
+    [['*'], 'docker.io/library/ok/..', false],
     [[], 'debian:12', false],
     [['*'], 'debian:12', true],
+    [['docker.io/*'], 'EVIL/app', false],
+    [['registry:5000/team/*'], 'registry:5000/team/app:1', true],
+    [['registry:5000/team/*'], 'registry:5001/team/app:1', false],
+    [['docker.io/library/debian*'], `debian:12@sha256:${'a'.repeat(64)}`, true],
+    [['docker.io/library/ok*'], 'ok/../../evil:1', false],
+    [['ghcr.io/ok/*'], 'ghcr.io/ok/../evil', false],
+    [['ghcr.io/ok/*'], 'ghcr.io/ok/', false],
+    [['ghcr.io/ok/*'], 'ghcr.io/ok/:1', false],
+    [['ghcr.io/*'], 'ghcr.io//evil', false],
   ])('list %j allows %s: %s', (patterns, image, expected) => {
     expect(allowsImage(patterns, image)).toBe(expected);
   });

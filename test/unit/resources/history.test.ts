@@ -109,6 +109,24 @@ describe('the history of an instance', () => {
     );
   });
 
+  it('tells once that the instance was accepted, however often it starts, also where an earlier version told it', () => {
+    const life = (start: number): GpuInstance =>
+      waits('Starting', '', { incarnation: start, stages: { accepted: time(0), started: time(start * 10) } });
+    const accepted = (history: InstanceHistorySpec | undefined) =>
+      history?.entries.filter(({ reason }) => reason === 'Accepted').map(({ start, count }) => [start, count]);
+    expect(accepted(told([5, life(1)], [25, life(2)], [35, life(3)]))).toEqual([[0, 1]]);
+    expect(accepted(told([5, waits('Pending', '', { incarnation: 0, stages: { accepted: time(0) } })]))).toEqual([
+      [0, 1],
+    ]);
+    const first = told([5, life(1)]);
+    const [before, ...entries] = first?.entries ?? [];
+    const older = { ...first, entries: [{ ...before, start: 1 }, ...entries] } as InstanceHistorySpec;
+    expect(accepted(fold(older, life(2), { gone: false, now: BEGIN + 25_000 }))).toEqual([[1, 1]]);
+    // It gave way, and nothing says so any more than that something did.
+    const full = { ...older, dropped: 1, entries: [{ ...older.entries[1], at: '2026-01-01T00:00:00.500Z' }] };
+    expect(accepted(fold(full as InstanceHistorySpec, life(2), { gone: false, now: BEGIN + 25_000 }))).toEqual([]);
+  });
+
   it('has the newest hundred entries, and says how many gave way', () => {
     const many = Array.from({ length: 150 }, (_, index) => {
       return [index, waits('CrashLoop', '', { incarnation: index, stages: { started: time(index) } })] as const;

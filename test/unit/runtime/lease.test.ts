@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
 import { TransportError } from '../../../src/kube/errors.ts';
+import { ClockCheck } from '../../../src/runtime/clock-check.ts';
 import { Election } from '../../../src/runtime/lease.ts';
 import { type FakeClock, fakeClock, settle } from '../../support/fake-clock.ts';
 import { leaseServer } from '../../support/lease-server.ts';
@@ -12,15 +13,29 @@ afterEach(async () => {
 });
 
 /** A candidate that leads until it is told to stop or loses the lease. */
-function candidate(identity: string, server: ReturnType<typeof leaseServer>, clock: FakeClock) {
+function candidate(
+  identity: string,
+  server: ReturnType<typeof leaseServer>,
+  clock: FakeClock,
+  serverTime: () => number = () => clock.now(),
+) {
   const stop = new AbortController();
   const abort = new AbortController();
   const log: string[] = [];
   let isCut = false;
+  const clockCheck = new ClockCheck(clock);
+  async function told<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } finally {
+      clockCheck.saw({ date: serverTime(), sentAt: clock.monotonic(), receivedAt: clock.monotonic() });
+    }
+  }
   const client = {
     ...server.client,
+    get: (...args: Parameters<typeof server.client.get>) => told(server.client.get(...args)),
     replace: (...args: Parameters<typeof server.client.replace>) =>
-      isCut ? Promise.reject(new TransportError(REFUSED)) : server.client.replace(...args),
+      isCut ? Promise.reject(new TransportError(REFUSED)) : told(server.client.replace(...args)),
   } as typeof server.client;
   const drained = Promise.withResolvers<void>();
   const election = new Election({
@@ -32,6 +47,7 @@ function candidate(identity: string, server: ReturnType<typeof leaseServer>, clo
     random: () => 0,
     log: pino({ level: 'silent' }),
     mayRelease: () => true,
+    clockCheck,
     onStatus: (leading) => log.push(leading ? 'on' : 'off'),
   });
   let ended: string | undefined;
@@ -284,4 +300,25 @@ test('the lease of a killed leader is taken before another may think that it sti
   }
   expect(two.leading).toBe(true);
   expect(overlap).toEqual([]);
+});
+
+test('a candidate whose clock is not that of the API server does not lead; one whose clock is set stops at once', async () => {
+  const server = leaseServer();
+  const clock = fakeClock();
+  let serverAhead = 0;
+  const one = candidate('one', server, clock, () => clock.now() + serverAhead);
+  await settle();
+  expect([one.leading, one.election.mayWrite()]).toEqual([true, true]);
+  const day = 86_400_000;
+  clock.jumpWall(day);
+  serverAhead = -day;
+  expect(one.election.mayWrite()).toBe(false);
+  await clock.advance(1_000);
+  expect(one.leading).toBe(false);
+  await clock.advance(60_000);
+  expect([one.leading, one.election.mayWrite()]).toEqual([false, false]);
+  clock.jumpWall(-day);
+  serverAhead = 0;
+  await clock.advance(2_000);
+  expect([one.leading, one.election.mayWrite()]).toEqual([true, true]);
 });

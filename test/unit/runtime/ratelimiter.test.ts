@@ -18,7 +18,7 @@ test('a key that failed very often still gets a number', () => {
 
 test('the bucket gives its burst at once, then one at a time', async () => {
   const clock = fakeClock();
-  const bucket = new TokenBucket(clock, { perSecond: 10, burst: 3 });
+  const bucket = new TokenBucket(clock, { perSecond: 10, burst: 3, mostMs: 60_000 });
   const next = () => bucket.next();
   expect([next(), next(), next(), next(), next()]).toEqual([0, 0, 0, 100, 200]);
   await clock.advance(10_000);
@@ -31,4 +31,21 @@ test('retries wait for the longer of both', () => {
   expect(waits[0]).toBe(1_000);
   expect(waits[129]).toBe(3_000);
   expect(limiter.next('key-0')).toBe(3_100);
+});
+
+test('thousands of keys that fail at once are all tried again within a minute, and leave no debt behind', async () => {
+  const clock = fakeClock();
+  const limiter = retryLimiter(clock);
+  const waits = Array.from({ length: 2_000 }, (_, index) => limiter.next(`key-${index}`));
+  expect(Math.max(...waits)).toBe(60_000);
+  expect(waits.filter((wait) => wait < 60_000).length).toBeGreaterThan(600);
+  await clock.advance(60_000);
+  expect(limiter.next('another')).toBe(1_000);
+});
+
+test('a namespace whose keys fail without end does not make those of others wait', () => {
+  const limiter = retryLimiter(fakeClock());
+  for (let index = 0; index < 2_000; index += 1) limiter.next(`hostile/key-${index}`);
+  expect(limiter.next('hostile/another')).toBe(60_000);
+  expect(limiter.next('honest/one')).toBe(1_000);
 });

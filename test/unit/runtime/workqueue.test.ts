@@ -148,8 +148,44 @@ describe('low priority', () => {
   });
 });
 
+describe.each<Priority>(['normal', 'low'])('the keys of many namespaces at %s priority', (priority) => {
+  test('take turns, each in order: a thousand of one are before nobody else', async () => {
+    const { queue } = setup();
+    for (let index = 0; index < 1000; index += 1) queue.add(`hostile/${index}`, priority);
+    for (const key of ['honest/1', 'honest/2', 'of-the-cluster', 'other/1']) queue.add(key, priority);
+    const taken: (string | undefined)[] = [];
+    for (let index = 0; index < 8; index += 1) taken.push(await queue.take());
+    expect(taken).toEqual([
+      'hostile/0',
+      'honest/1',
+      'of-the-cluster',
+      'other/1',
+      'hostile/1',
+      'honest/2',
+      'hostile/2',
+      'hostile/3',
+    ]);
+    expect(queue.size).toBe(996);
+  });
+
+  test('are all given out, also when a namespace comes and goes', async () => {
+    const { queue } = setup();
+    const taken: (string | undefined)[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      for (const key of ['a/1', 'b/1', 'a/2']) queue.add(key, priority);
+      for (let index = 0; index < 3; index += 1) {
+        const key = await queue.take();
+        taken.push(key);
+        queue.done(key ?? '');
+      }
+    }
+    expect(taken).toEqual(Array.from({ length: 3 }, () => ['a/1', 'b/1', 'a/2']).flat());
+    expect(queue.size).toBe(0);
+  });
+});
+
 test('never loses a key, never gives one twice at a time, never gives one that was not added', async () => {
-  const keys = fc.constantFrom('a', 'b', 'c', 'd');
+  const keys = fc.constantFrom('a/1', 'a/2', 'b/1', 'c');
   const step = fc.oneof(
     fc.record({ kind: fc.constant('add' as const), key: keys, priority: fc.constantFrom<Priority>('normal', 'low') }),
     fc.record({ kind: fc.constant('later' as const), key: keys, ms: fc.integer({ min: 0, max: 30 }) }),

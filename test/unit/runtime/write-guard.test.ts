@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { PODS } from '../../../src/kube/types.ts';
-import { guardWrites } from '../../../src/runtime/write-guard.ts';
+import { CutWrites, guardWrites } from '../../../src/runtime/write-guard.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 import { recordingClient } from '../../support/recording-client.ts';
 
 const POD = { metadata: { name: 'a', namespace: 'ns' } };
@@ -58,4 +59,15 @@ test('a write that its signal cut off is told, and no other failure', async () =
   };
   await expect(guarded.patch(PODS, POD.metadata, {}, { type: 'merge', signal: under.signal })).rejects.toThrow('cut');
   expect(cut).toHaveBeenCalledExactlyOnceWith(PODS);
+});
+
+test('a write that was cut off may arrive for as long as an API server works on a request', async () => {
+  const clock = fakeClock();
+  const cut = new CutWrites(clock);
+  expect(cut.mayArrive).toBe(false);
+  cut.note();
+  await clock.advance(59_999);
+  expect(cut.mayArrive).toBe(true);
+  await clock.advance(1);
+  expect(cut.mayArrive).toBe(false);
 });

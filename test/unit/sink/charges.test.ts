@@ -154,8 +154,8 @@ test('a correction is a credit or an adjustment, of an instance, a model or neit
     ChargeClass: 'Correction',
     ChargeDescription: 'Credit for run-7: The node was slow.',
     ChargeFrequency: 'One-Time',
-    ChargePeriodStart: at(0),
-    ChargePeriodEnd: at(DAY),
+    ChargePeriodStart: at(DAY),
+    ChargePeriodEnd: at(2 * DAY),
     ConsumedQuantity: null,
     PricingQuantity: null,
     ResourceId: 'uid-run-7',
@@ -163,9 +163,16 @@ test('a correction is a credit or an adjustment, of an instance, a model or neit
     SkuId: null,
     x_ChargeId: `adjustment/default/credit-1/${at(DAY)}`,
   });
-  // As in a report: the first moment of a month belongs to the month before.
-  const [first] = chargesOfRecord(recordOf({ adjustment, endedAt: at(0) }));
-  expect(first).toMatchObject({ month: '2026-01', row: { ChargePeriodStart: at(-DAY), ChargePeriodEnd: at(0) } });
+  // As in a report: the first moment of a month belongs to it.
+  for (const [ms, month, from] of [
+    [-1, '2026-01', -DAY],
+    [0, '2026-02', 0],
+    [1, '2026-02', 0],
+  ] as const) {
+    const [first] = chargesOfRecord(recordOf({ adjustment, endedAt: at(ms) }));
+    const row = { ChargePeriodStart: at(from), ChargePeriodEnd: at(from + DAY) };
+    expect(first).toMatchObject({ month, row });
+  }
   const charge = { ...adjustment, type: 'Charge' as const };
   const model = recordOf({ adjustment: charge, instance: 'model/Qwen/Qwen3-8B', instanceUid: '' });
   expect(rowsOf(chargesOfRecord(model))).toMatchObject([

@@ -6,10 +6,10 @@ import { totalsOf, UsageReport } from '../../../src/ledger/report.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import type { Charge } from '../../../src/sink/columns.ts';
 import { chargesOfInstance, chargesOfRecord } from '../../../src/sink/usage-charges.ts';
-import { live, op } from '../../support/ledger-lives.ts';
+import { live, LIVES_SHARE, op } from '../../support/ledger-lives.ts';
 import type { LedgerWorld } from '../../support/ledger-world.ts';
 
-const LIVES = 2000;
+const LIVES = 800 * LIVES_SHARE;
 /** So late in a month that many starts run over its end. */
 const START = Date.UTC(2026, 0, 31, 12);
 
@@ -48,7 +48,7 @@ function summed(charges: Iterable<Charge>): Record<string, bigint> {
 
 test(
   'whatever a life brings, and however often it was exported on the way, its rows cost what the ledger says, month by month',
-  { timeout: 120_000 },
+  { timeout: 240_000 * LIVES_SHARE },
   async () => {
     let rows = 0;
     let split = 0;

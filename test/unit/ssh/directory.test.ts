@@ -1,11 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
-import type { Pod } from '../../../src/kube/types.ts';
+import type { Namespace, Pod } from '../../../src/kube/types.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import type { SshKey } from '../../../src/resources/ssh-key.ts';
 import { StoreDirectory, type InstanceView } from '../../../src/ssh/directory.ts';
+import { Tenants } from '../../../src/access/tenants.ts';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 
 const onListenerError = (error: unknown): never => {
@@ -15,13 +16,20 @@ let version = 0;
 let instances: Cache<GpuInstance>;
 let keys: Cache<SshKey>;
 let pods: Cache<Pod>;
+let namespaces: Cache<Namespace>;
 let directory: StoreDirectory;
 
 beforeEach(() => {
   instances = new Cache({ indexers: INDEXES.instances, onListenerError });
   keys = new Cache({ indexers: INDEXES.sshKeys, onListenerError });
   pods = new Cache<Pod>({ onListenerError });
-  directory = new StoreDirectory({ instances: instances.store, keys: keys.store, pods: pods.store });
+  namespaces = new Cache<Namespace>({ onListenerError });
+  directory = new StoreDirectory({
+    instances: instances.store,
+    keys: keys.store,
+    pods: pods.store,
+    tenants: new Tenants(namespaces.store, { own: 'berth-system', requireLabel: true }),
+  });
 });
 
 function meta(namespace: string, name: string, more: object = {}) {
@@ -157,4 +165,18 @@ it('tells the namespaces of what changed, until it is told to stop', () => {
   stop();
   addKey('c', 'k');
   expect(told).toEqual(['a', 'b', 'a']);
+});
+
+it('a namespace is closed unless it is a tenant, and tells when that changes', () => {
+  const told: string[] = [];
+  const labels = { 'berth.dev/tenant': 'true' };
+  directory.onChange((namespace) => told.push(namespace));
+  expect(directory.closed('a')).toMatch(/gone/);
+  namespaces.upsert({ metadata: { name: 'a', labels, resourceVersion: '1' } });
+  expect(directory.closed('a')).toBeUndefined();
+  namespaces.upsert({ metadata: { name: 'a', resourceVersion: '2' } });
+  expect(directory.closed('a')).toContain('kubectl label namespace a');
+  namespaces.upsert({ metadata: { name: 'a', labels, resourceVersion: '3', deletionTimestamp: 'now' } });
+  expect(directory.closed('a')).toMatch(/being deleted/);
+  expect(told).toEqual(['a', 'a', 'a']);
 });

@@ -1,12 +1,15 @@
 import { EventEmitter } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
+import fc from 'fast-check';
 import type { Client, ClientChannel, Connection, Session } from 'ssh2';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { LiveConnection } from '../../../src/ssh/connection.ts';
+import { type LiveConnection, Notices } from '../../../src/ssh/connection.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
 import { ProgramSession } from '../../../src/ssh/session/session.ts';
-import { closeUnstarted } from '../../../src/ssh/ssh2/private.ts';
+import { sttyArguments } from '../../../src/ssh/session/terminal-modes.ts';
+import { closeUnstarted, takeOverModes } from '../../../src/ssh/ssh2/private.ts';
+import { wireString } from '../../../src/lib/ssh-strings.ts';
 import { loginTo, loneGateway } from '../../support/ssh-gateway.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -90,12 +93,73 @@ describe('names that a client sends', () => {
     ['pty', { term: 'x'.repeat(257), cols: 80, rows: 24 }, false],
   ])('are kept while they are short (%s)', (request, info, expected) => {
     const session = new EventEmitter();
-    const connection = { gone: new AbortController().signal, key: {} } as LiveConnection;
+    const modes = () => Buffer.alloc(0);
+    const connection = { gone: new AbortController().signal, key: {}, notices: new Notices(), modes } as LiveConnection;
     new ProgramSession(connection).listen(session as unknown as Session);
     const answers: boolean[] = [];
     const answer = (accepted: boolean) => () => answers.push(accepted);
     session.emit(request, answer(true), answer(false), info);
     expect(answers).toEqual([expected]);
+  });
+});
+
+/** What a client that asks for a terminal sends beside its kind and size (RFC 4254 section 8). */
+const MODES: readonly [opcode: number, value: number][] = [
+  [129, 38_400],
+  [3, 8],
+  [1, 24],
+  [5, 255],
+  [9, 0xe9],
+  [38, 0],
+  [42, 1],
+  [159, 1],
+];
+
+function encoded(modes: typeof MODES): Buffer {
+  return Buffer.concat([
+    ...modes.map(([opcode, value]) => {
+      const bytes = Buffer.alloc(5, opcode);
+      bytes.writeUInt32BE(value, 1);
+      return bytes;
+    }),
+    Buffer.of(0),
+  ]);
+}
+
+describe('the modes of a terminal', () => {
+  it('are those of the client, as stty takes them', () => {
+    const told = 'erase ^H intr ^X eof undef stop 0xe9 -ixon iutf8';
+    expect(sttyArguments(encoded(MODES))).toEqual(told.split(' '));
+  });
+
+  it('end where they cannot be read any more', () => {
+    expect(
+      sttyArguments(
+        encoded([
+          [38, 1],
+          [160, 1],
+          [42, 1],
+        ]),
+      ),
+    ).toEqual(['ixon']);
+    expect(sttyArguments(Buffer.of(38, 0, 0))).toEqual([]);
+    fc.assert(fc.property(fc.uint8Array(), (bytes) => Array.isArray(sttyArguments(Buffer.from(bytes)))));
+  });
+
+  it('are read in the place of ssh2, which sees none', () => {
+    const passed: Buffer[] = [];
+    const protocol = { _onPayload: (payload: Uint8Array) => passed.push(Buffer.from(payload)) };
+    const modes = takeOverModes({ _protocol: protocol } as unknown as Connection);
+    const head = (name: string): Buffer => Buffer.concat([Buffer.of(98, 0, 0, 0, 7), wireString(name), Buffer.of(1)]);
+    const request = Buffer.concat([head('pty-req'), wireString('xterm'), Buffer.alloc(16, 1)]);
+    protocol._onPayload(Buffer.concat([request, wireString(encoded(MODES))]));
+    expect(modes()).toEqual(encoded(MODES));
+    expect(passed[0]?.subarray(0, request.length + 4)).toEqual(Buffer.concat([request, Buffer.alloc(4)]));
+    for (const other of [Buffer.of(98), Buffer.concat([head('env'), wireString('A')]), request, Buffer.of(94, 1)]) {
+      protocol._onPayload(other);
+      expect(passed.at(-1)).toEqual(other);
+    }
+    expect(modes()).toEqual(encoded(MODES));
   });
 });
 
@@ -106,5 +170,36 @@ describe('remote forwards that a client asks for', () => {
     for (let port = 1; port <= 100; port += 1) raw.tcpipForward('', port, false);
     const channel = await promisify<string, ClientChannel>(connected.exec.bind(connected))('true');
     expect((await text(channel.resume().stderr)).match(/remote forwarding/g)).toHaveLength(1);
+  });
+});
+
+describe('what a session asks for and does not get', () => {
+  it('is said, once for a connection', () => {
+    const notices = new Notices();
+    const connection = { gone: new AbortController().signal, key: {}, notices } as LiveConnection;
+    const answers: string[] = [];
+    const ask = (request: string, info?: object): void => {
+      const session = new EventEmitter();
+      new ProgramSession(connection).listen(session as unknown as Session);
+      session.emit(
+        request,
+        () => answers.push('accepted'),
+        () => answers.push('refused'),
+        info,
+      );
+    };
+    for (const _ of [1, 2]) {
+      ask('auth-agent');
+      ask('x11', {});
+      ask('env', { key: 'not-a-name', val: 'x' });
+    }
+    expect(answers).toEqual(Array(6).fill('refused'));
+    expect(notices.take()).toEqual([
+      expect.stringContaining('agent forwarding (-A) is not offered'),
+      expect.stringContaining('X11 forwarding (-X) is not offered'),
+      expect.stringContaining('a variable of your client was not set'),
+    ]);
+    ask('auth-agent');
+    expect(notices.take()).toEqual([]);
   });
 });

@@ -1,9 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { quote } from '../../../src/lib/quote.ts';
 import { encodeLine, launcher, sessionScript, type Launch } from '../../../src/ssh/session/session-script.ts';
 
@@ -74,6 +74,62 @@ describe('launcher', () => {
     });
     expect(String(result.stdout).trim()).not.toBe('');
     expect(String(result.stdout)).not.toContain('/nowhere');
+  });
+});
+
+describe('a shell', () => {
+  const home = (files: Record<string, string>): string => {
+    const folder = mkdtempSync(join(tmpdir(), 'berth-login-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
+    return folder;
+  };
+
+  it('reads the files of a login, and loses no folder of the PATH of the image by them', () => {
+    const HOME = home({ '.profile': 'export PATH="$HOME/bin:/usr/bin:/bin" OF_PROFILE=1\n' });
+    const result = run({ endMarker: undefined }, 'echo "$OF_PROFILE|$PATH|$SHLVL|$BERTH_PATH"\n', {
+      HOME,
+      PATH: '/opt/cuda/bin:/usr/bin:/bin',
+    });
+    const path = `/opt/cuda/bin:${HOME}/bin:/usr/bin:/bin:/.berth/bin:/.berth/applets`;
+    expect(String(result.stdout).trim()).toBe(`1|${path}|1|`);
+  });
+
+  it('on a terminal has the modes of its client, knows it, and reads what an interactive shell does', () => {
+    const HOME = home({ '.profile': 'export READ="$READ profile"\n', '.bashrc': 'export READ="$READ bashrc"\n' });
+    const modes = ['erase', '^H', 'intr', '^X', 'kill', 'undef', '-ixon', 'iutf8'];
+    const terminal = { term: 'xterm', columns: 101, rows: 31, modes };
+    const env = new Map([['SSH_CONNECTION', '192.0.2.1 50000 10.0.0.1 22']]);
+    const on = (action: Launch['action'], typed: string): string => {
+      const script = sessionScript(launch({ action, terminal, env, endMarker: undefined }), false);
+      writeFileSync(join(HOME, 'line'), encodeLine(script));
+      writeFileSync(join(HOME, 'start'), `IFS= read -r _b <"${HOME}/line"; eval "$(printf %b "$_b")"`);
+      const words = ['-q', '-e', '-c', `sh ${join(HOME, 'start')}`, '/dev/null'];
+      const variables = { HOME, PATH: '/usr/bin:/bin', SHLVL: '5' };
+      return spawnSync('script', words, { input: typed, env: variables, encoding: 'utf8' }).stdout;
+    };
+    writeFileSync(join(HOME, 'probe'), 'echo "@read$READ"; [ "$SSH_TTY" = "$(tty)" ] && echo @tty; stty -a\n');
+    const command = `. ${join(HOME, 'probe')}`;
+    const [shell, one] = [on({ kind: 'shell' }, `${command}; exit\n`), on({ kind: 'command', command }, '')];
+    expect(shell).toMatch(/^@read profile bashrc\r$/m);
+    for (const screen of [shell, one]) {
+      expect(screen).toMatch(/^@tty\r$/m);
+      expect(screen).toMatch(/\siutf8\s/);
+      for (const mode of ['rows 31; columns 101', 'erase = ^H', 'intr = ^X', 'kill = <undef>', '-ixon']) {
+        expect(screen).toContain(mode);
+      }
+    }
+  });
+
+  it('gives back its exit status', () => {
+    expect(run({}, 'exit 3\n').status).toBe(3);
+  });
+
+  it('knows where its user is, and is the first shell', () => {
+    const env = new Map([['SSH_CONNECTION', '192.0.2.1 50000 10.0.0.1 22']]);
+    const command = 'echo "$SSH_CONNECTION|${SHLVL:-none}"';
+    const result = run({ action: { kind: 'command', command }, env }, '', { HOME: NO_HOME, SHLVL: '7' });
+    expect(String(result.stdout)).toMatch(/^192\.0\.2\.1 50000 10\.0\.0\.1 22\|(?:none|0|1)\n$/);
   });
 });
 

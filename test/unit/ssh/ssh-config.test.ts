@@ -18,16 +18,27 @@ const PENDING = { metadata: { name: 'i-new', namespace: 'team' }, spec: {} } as 
 describe('sshConfig', () => {
   testWith('ssh')('has a block per instance that can be reached, as ssh itself reads it', async () => {
     const text = sshConfig([instance('i-b'), PENDING, instance('i-a')], { knownHostsFile: '/tmp/my hosts' });
-    expect(text.match(/^Host .*/gm)).toEqual(['Host i-a', 'Host i-b']);
+    expect(text.match(/^Host .*/gm)).toEqual(['Host i-a.berth', 'Host i-b.berth']);
     const folder = mkdtempSync(join(tmpdir(), 'berth-config-'));
     writeFileSync(join(folder, 'config'), text);
-    const { stdout } = await run('ssh', ['-G', '-F', join(folder, 'config'), 'i-b']);
+    const { stdout } = await run('ssh', ['-G', '-F', join(folder, 'config'), 'i-b.berth']);
     rmSync(folder, { recursive: true });
     expect(stdout).toContain('hostname gpu.example.com\n');
     expect(stdout).toContain('port 2222\n');
     expect(stdout).toContain('user i-b\n');
     expect(stdout).toMatch(/^stricthostkeychecking (yes|true)$/m);
     expect(stdout).toMatch(/^userknownhostsfile "?\/tmp\/my hosts"?$/m);
+  });
+
+  testWith('ssh')('shadows no host of the user, whatever an instance is called', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'berth-config-'));
+    writeFileSync(join(folder, 'config'), sshConfig([instance('github.com'), instance('dev')]));
+    for (const host of ['github.com', 'dev']) {
+      const { stdout } = await run('ssh', ['-G', '-F', join(folder, 'config'), host]);
+      expect(stdout).toContain(`hostname ${host}\n`);
+      expect(stdout).toContain('port 22\n');
+    }
+    rmSync(folder, { recursive: true });
   });
 
   it('cannot be made to carry other directives', () => {

@@ -78,12 +78,21 @@ describe('the channels of a tenant', () => {
 
 describe('the places of a replica', () => {
   it('are shared by all tenants, and each tenant has its own ceiling', () => {
-    const places = new TenantPlaces(ceilings({ connections: 2 }), { connections: 3, channels: 1 });
+    const places = new TenantPlaces(ceilings({ connections: 2 }), { connections: 8, channels: 1 });
     const taken = ['a', 'a', 'a', 'b', 'b'].map((tenant) => places.take('connections', tenant));
-    expect(taken.map((words) => words === undefined)).toEqual([true, true, false, true, false]);
+    expect(taken.map((words) => words === undefined)).toEqual([true, true, false, true, true]);
     expect(taken[2]).toContain('namespace a has 2');
-    expect(taken[4]).toContain('this replica of the SSH gateway has 3 SSH connections');
     places.give('connections', 'a');
-    expect(places.take('connections', 'b')).toBeUndefined();
+    expect(places.take('connections', 'a')).toBeUndefined();
+  });
+
+  it.each(['connections', 'channels'] as const)('have room for one more tenant, whoever takes all %s', (place) => {
+    const places = new TenantPlaces(ceilings({}), { connections: 100, channels: 100 });
+    const taken = ['a', 'b', 'c'].map((tenant) =>
+      Array.from({ length: 100 }, () => places.take(place, tenant)).filter((words) => words === undefined),
+    );
+    expect(taken[0]).toHaveLength(50);
+    expect(places.take(place, 'a')).toContain('keeps room for other tenants');
+    expect(places.take(place, 'honest')).toBeUndefined();
   });
 });

@@ -87,6 +87,39 @@ describe('a terminal', () => {
   });
 });
 
+it('a command has no screen, an output for errors, input that ends, and an exit status', async () => {
+  let taken = '';
+  world.kubelet.onStream = (stream) => {
+    stream.on('message', (data: Buffer) => {
+      if (data[0] === 0) taken += data.subarray(1).toString();
+      if (data[0] !== 255) return;
+      stream.send(frame(1, 'out'));
+      stream.send(frame(2, 'err'));
+      const causes = [{ reason: 'ExitCode', message: '3' }];
+      stream.send(frame(3, JSON.stringify({ status: 'Failure', reason: 'NonZeroExitCode', details: { causes } })));
+    });
+  };
+  const client = world.open('token', `?command=${encodeURIComponent('cat >file')}`);
+  const errors: string[] = [];
+  client.socket.on('message', (data: Buffer) => data[0] === 2 && errors.push(data.subarray(1).toString()));
+  await waitFor('the command', () => world.kubelet.paths.length === 1);
+  client.send(0, 'bytes for it');
+  await waitFor('the input', () => taken.endsWith('bytes for it'));
+  client.send(255, '\u0000');
+  await waitFor('the status', () => client.status);
+  expect(world.kubelet.paths[0]).not.toContain('tty=true');
+  expect(taken).toContain('cat >file');
+  expect([client.output, errors.join('')]).toEqual(['out', 'err']);
+  expect(client.status).toMatchObject({ status: 'Failure', details: { causes: [{ message: '3' }] } });
+});
+
+it('refuses a command that no shell could be given', async () => {
+  for (const query of ['?command=', '?command=a%00b']) {
+    const client = world.open('token', query);
+    expect(await waitFor('the refusal', () => client.refused)).toMatchObject({ status: 400 });
+  }
+});
+
 describe('by the direct way a terminal', () => {
   const target = { ...VIEW.target, tools: true, address: '127.0.0.1' } as NonNullable<typeof VIEW.target>;
   /** The streams through the API server that are open. */
@@ -123,7 +156,7 @@ describe('by the direct way a terminal', () => {
   });
 
   it.each([
-    ['its key is revoked', () => void world.tokens.delete('token'), /The API key that opened this terminal is over/],
+    ['its key is revoked', () => void world.tokens.delete('token'), /The API key is over/],
     ['its instance stops', () => void (world.instance.view = { ...VIEW, target: undefined }), /i-one is stopped/],
   ])('ends when %s, and its shell with it', async (_when, act, why) => {
     const client = world.open('token');
@@ -226,7 +259,7 @@ describe('a terminal ends', () => {
     world.tokens.delete('token');
     world.changed();
     await waitFor('the status', () => client.status);
-    expect(client.status?.message).toContain('The API key that opened this terminal is over');
+    expect(client.status?.message).toContain('The API key is over');
     // The processes of the session are ended by another call.
     await waitFor('the hang-up', () => world.kubelet.paths.length > shells);
     expect(told('terminal-end')).toMatchObject([{ reason: expect.stringContaining('API key') as string }]);
@@ -253,7 +286,7 @@ describe('a terminal ends', () => {
     await client.shows('$ ');
     world.changed();
     expect(client.questions).toBe(0);
-    clock.stall(30_000);
+    clock.stall(36_000);
     world.changed();
     await waitFor('the question', () => client.questions === 1);
     // Of another sign-in, and of the same one.
@@ -273,7 +306,7 @@ describe('a terminal ends', () => {
     clock.stall(26_000);
     world.changed();
     await waitFor('the end', () => client.closed);
-    expect(client.status?.message).toContain('The sign-in that opened this terminal is over');
+    expect(client.status?.message).toContain('The sign-in is over');
   });
 
   it('when the replica stops, with a word', async () => {

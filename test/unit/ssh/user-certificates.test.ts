@@ -74,6 +74,7 @@ withOpenSsh('certificates of users', () => {
         find: ({ instance }) => (instance === 'i-one' ? view : undefined),
         tenantKeys: () => keys,
         opens: () => true,
+        closed: () => undefined,
         onChange: () => () => true,
       },
       audit: (record) => audit.push(record),

@@ -8,7 +8,11 @@ describe('parseUserName', () => {
     expect(parseUserName('i-abc.team-a')).toEqual({ instance: 'i-abc', namespace: 'team-a' });
   });
 
-  it.each(['', '.', 'I-ABC', 'a.', '.a', 'a.b.c', 'a/b', '../etc', 'root\n', '-a', 'a'.repeat(129)])(
+  it('reads a name with dots, which Kubernetes takes, up to the last one', () => {
+    expect(parseUserName('a.b.team-a')).toEqual({ instance: 'a.b', namespace: 'team-a' });
+  });
+
+  it.each(['', '.', 'I-ABC', 'a.', '.a', 'a..b', 'a.-b.c', 'a/b', '../etc', 'root\n', '-a', 'a'.repeat(129)])(
     'refuses %j',
     (name) => {
       expect(parseUserName(name)).toBeUndefined();
@@ -19,7 +23,8 @@ describe('parseUserName', () => {
     fc.assert(
       fc.property(fc.string(), (name) => {
         const user = parseUserName(name);
-        return user === undefined || !/[./\s]/.test(`${user.instance}${user.namespace ?? ''}`);
+        if (user === undefined) return true;
+        return !/[/\s]|\.\.|^\.|\.$/.test(user.instance) && !/[./\s]/.test(user.namespace ?? '');
       }),
     );
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError, readConfig } from '../../../src/config/config.ts';
-import { renewedUser, userOfClaims } from '../../../src/web/oidc-user.ts';
+import { namesGroups, renewedUser, userOfClaims } from '../../../src/web/oidc-user.ts';
 
 const SETTINGS = { username: 'email', usernamePrefix: 'oidc:', groups: 'groups', groupsPrefix: 'idp:' };
 const ANN = { sub: '1', email: 'ann@example.com', email_verified: true, groups: ['a', 'b'] };
@@ -30,12 +30,29 @@ describe('the user of an ID token', () => {
   });
 
   it('has the groups that the provider names now', () => {
-    const user = userOfClaims(ANN, SETTINGS);
-    expect(renewedUser(user, { sub: '1' }, SETTINGS)).toEqual(user);
-    expect(renewedUser(user, { groups: [] }, SETTINGS).groups).toEqual(['system:authenticated']);
-    expect(() => renewedUser(user, { groups: ['system:masters'] }, { ...SETTINGS, groupsPrefix: '' })).toThrow(
+    const known = { user: userOfClaims(ANN, SETTINGS), namesGroups: false };
+    expect(renewedUser(known, { groups: [] }, SETTINGS)?.groups).toEqual(['system:authenticated']);
+    expect(renewedUser(known, { groups: ['c'] }, SETTINGS)?.groups).toEqual(['idp:c', 'system:authenticated']);
+    expect(() => renewedUser(known, { groups: ['system:masters'] }, { ...SETTINGS, groupsPrefix: '' })).toThrow(
       /reserved/,
     );
+  });
+
+  it.each<[string, object, groups: string[]]>([
+    ['names them in the ID token alone', { sub: '1' }, ['idp:a', 'idp:b', 'system:authenticated']],
+    ['named them when it was asked at the sign-in', ANN, ['system:authenticated']],
+    ['named none when it was asked at the sign-in', { ...ANN, groups: [] }, ['system:authenticated']],
+  ])('has the groups that a missing claim means at a provider that %s', (_what, atSignIn, groups) => {
+    const known = { user: userOfClaims(ANN, SETTINGS), namesGroups: namesGroups({ ...atSignIn }, SETTINGS) };
+    expect(renewedUser(known, { sub: '1' }, SETTINGS)?.groups).toEqual(groups);
+  });
+
+  it.each([
+    ['has another address', { ...ANN, email: 'root@example.com' }],
+    ['has an address that is not verified any more', { ...ANN, email_verified: false }],
+  ])('is over when the person %s', (_what, claims) => {
+    const known = { user: userOfClaims(ANN, SETTINGS), namesGroups: true };
+    expect(renewedUser(known, claims, SETTINGS)).toBeUndefined();
   });
 });
 

@@ -5,9 +5,12 @@ import express from 'express';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import { errorHandler } from '../../../src/http/interface/errors/handler.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { DashboardProxy, NO_DASHBOARD } from '../../../src/web/pass-on.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
+/** The next replica believes what its clients say of their addresses. */
+let trustProxy = false;
 const LOG = pino({ level: 'silent' });
 const open: Server[] = [];
 const proxies: DashboardProxy[] = [];
@@ -20,15 +23,17 @@ async function listen(server: Server): Promise<URL> {
 
 /** A server with the dashboard at `answer`, behind an api replica. */
 async function replica(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<URL> {
-  const proxy = new DashboardProxy(await listen(createServer(answer)));
+  const proxy = new DashboardProxy(await listen(createServer(answer)), systemClock());
   proxies.push(proxy);
   const app = express();
+  app.set('trust proxy', trustProxy);
   app.use('/dashboard', proxy.handle);
   app.use(errorHandler(LOG));
   return listen(createServer(app));
 }
 
 afterEach(async () => {
+  trustProxy = false;
   for (const proxy of proxies.splice(0)) await proxy.close();
   for (const server of open.splice(0)) {
     server.closeAllConnections();
@@ -114,6 +119,49 @@ describe('what is refused', () => {
       duplex: 'half',
     });
     expect(unknown.status).toBe(413);
+  });
+
+  it('is no sign-in of an honest person, whatever calls the addresses of others have under way', async () => {
+    trustProxy = true;
+    let held = 0;
+    const base = await replica((request, response) => {
+      if (request.url === '/dashboard/honest') response.end();
+      else held += 1;
+    });
+    const page = new URL('/dashboard', base);
+    const gone = new AbortController();
+    const statuses: number[] = [];
+    for (const network of ['2001:db8:0:1', '2001:db8:0:2', '2001:db8:0:3', '2001:db8:0:4', '2001:db8:0:5'])
+      for (let host = 1; host <= 20; host += 1)
+        void fetch(page, { signal: gone.signal, headers: { 'x-forwarded-for': `${network}::${host}` } }).then(
+          ({ status }) => statuses.push(status),
+          () => undefined,
+        );
+    await waitFor('the others', () => held + statuses.length === 100);
+    expect(new Set(statuses)).toEqual(new Set([429]));
+    const headers = { 'x-forwarded-for': '192.0.2.1' };
+    expect((await fetch(new URL('/dashboard/honest', base), { headers })).status).toBe(200);
+    gone.abort();
+  });
+
+  it('is no call beside bodies that stall: they hold no place', async () => {
+    let asked = 0;
+    const base = await replica((_request, response) => {
+      asked += 1;
+      response.end();
+    });
+    const stalled = Array.from({ length: 80 }, () => {
+      const call = send(new URL('/dashboard/api/session', base), {
+        method: 'POST',
+        headers: { 'content-length': '10' },
+      });
+      call.on('error', () => undefined).write('x');
+      return call;
+    });
+    await Promise.all(stalled.slice(0, 16).map((call) => once(call, 'socket')));
+    expect((await fetch(new URL('/dashboard', base))).status).toBe(200);
+    expect(asked).toBe(1);
+    for (const call of stalled) call.destroy();
   });
 
   it('is the seventeenth call of an address while sixteen are under way', async () => {

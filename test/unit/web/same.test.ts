@@ -87,7 +87,9 @@ describe('the same action elsewhere', () => {
       template_image: 'vllm/vllm-openai:v0.9.0',
       disk_gb: 20,
       max_duration: '2h',
+      max_price_per_hour: '1.20',
       on_start: script,
+      run_as_root: true,
       ssh_key_ids: [3, 4],
     } as const;
     const { curl, berth, kubectl } = same.sameRent('team', { ...body, ssh_key_ids: [...body.ssh_key_ids] });
@@ -103,9 +105,11 @@ describe('the same action elsewhere', () => {
       '--runtype=jupyter',
       '--disk=20',
       '--max-duration=2h',
+      '--max-price=1.20',
       '--key=3',
       '--key=4',
       '--on-start=start.sh',
+      '--root',
       '--queue',
     ]);
     const manifest = JSON.parse(
@@ -123,6 +127,7 @@ describe('the same action elsewhere', () => {
       runtype: 'jupyter',
       diskGb: 20,
       maxDuration: '2h',
+      maxPricePerHour: '1.20',
       onStart: script,
       sshKeyIds: [3, 4],
       onNoCapacity: 'Queue',

@@ -1,3 +1,4 @@
+import { accessWhile } from '../../support/access.ts';
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import axe from 'axe-core';
@@ -62,7 +63,8 @@ describeWith('chromium')('the terminal in the page', () => {
       clock,
       callers: {
         find: (token) => people.find(token),
-        isValid: ({ vouchedUntil = 0 }) => vouchedUntil > clock.now(),
+        refusal: () => undefined,
+        open: (caller) => accessWhile().access.open(caller, { scope: 'compute:write' }),
       },
     });
     const terminals = new TerminalGateway(new URL(`http://127.0.0.1:${world.server.address.port}`));

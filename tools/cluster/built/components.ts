@@ -122,10 +122,10 @@ export function scheduler({ programs, config }: Layout): Component {
   return { name: 'kube-scheduler', command: join(programs, 'kube-scheduler'), args };
 }
 
-export function kwok({ programs, credentials, simulatedCidr }: Layout): Component {
+export function kwok({ programs, credentials, config, simulatedCidr }: Layout): Component {
   const args = flags({
     kubeconfig: join(credentials, 'kwok.kubeconfig'),
-    config: join(programs, KWOK_STAGES),
+    config: join(config, KWOK_STAGES),
     'manage-all-nodes': false,
     'manage-nodes-with-annotation-selector': 'kwok.x-k8s.io/node=fake',
     'node-lease-duration-seconds': 40,

@@ -1,18 +1,21 @@
 import { CONTAINERD_SOCKET } from '../../lib/images/image.ts';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { KWOK_STAGES } from '../../lib/go/programs.ts';
 import type { Layout } from './components.ts';
+import { kwokStages } from './kwok-stages.ts';
 
 /** The sandbox image of every pod. It is made here, so that no registry is needed. */
 export const PAUSE_IMAGE = 'localhost/berth-pause:1';
 
-/** Writes the configuration files of the components, as JSON, which is YAML. */
+/** Writes the configuration files of the components. */
 export function writeConfigFiles(layout: Layout, node?: { cgroup: string; cniFolder: string }): void {
   const { config } = layout;
   mkdirSync(config, { recursive: true, mode: 0o700 });
   const write = (name: string, value: unknown) =>
     writeFileSync(join(config, name), JSON.stringify(value, undefined, 2));
   write('scheduler.json', schedulerConfig(layout));
+  writeFileSync(join(config, KWOK_STAGES), kwokStages(readFileSync(join(layout.programs, KWOK_STAGES), 'utf8')));
   if (layout.audit === true) write('audit.json', AUDIT_POLICY);
   if (node === undefined) return;
   write('kubelet.json', kubeletConfig(layout, node.cgroup));

@@ -104,6 +104,7 @@ async function endOf(outer: ChildProcess, ended: Promise<unknown>): Promise<void
 function environment({ network, cgroup, programs, data, logs }: NamespaceOptions): NodeJS.ProcessEnv {
   return {
     PATH: `${programs}:${process.env['PATH'] ?? ''}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin`,
+    GOGC: process.env['GOGC'],
     LINK: network.link,
     HOST_ADDRESS: network.hostAddress,
     NODE_ADDRESS: network.nodeAddress,

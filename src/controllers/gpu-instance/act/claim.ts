@@ -1,96 +1,224 @@
 import { admission, placeOf, type Terms, withinCeilings } from '../../../inventory/admission.ts';
+import type { Amounts } from '../../../inventory/amounts.ts';
 import type { CeilingRefusal } from '../../../inventory/ceilings.ts';
-import type { Place, PlaceRequest } from '../../../inventory/grant.ts';
+import { gpuShareOf, type Place, type PlaceRequest, reservedOf } from '../../../inventory/grant.ts';
+import type { Inventory } from '../../../inventory/inventory.ts';
 import { requestsOf } from '../../../inventory/nodes/node-view.ts';
+import { whyOpen } from '../../../inventory/network/words.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
 import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
+import { findObject } from '../../../kube/client/find-object.ts';
 import { ForbiddenError, NotFoundError } from '../../../kube/errors.ts';
-import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '../../../kube/types.ts';
-import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import { keyOf, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '../../../kube/types.ts';
+import type { Claim, GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { storedOf } from '../../../resources/pod/claim-on-pod.ts';
+import { diskNameOf } from '../../../resources/pod/disk.ts';
 import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
 import type { Ending } from '../decide/endings.ts';
-import { diskNameOf } from '../decide/names.ts';
-import { forbiddenEnv, forbiddenRuntimeClass, isolationNeeds } from '../decide/refusals/forbidden.ts';
+import { lossOf } from '../decide/lost-disk.ts';
+import {
+  forbiddenEnv,
+  forbiddenRoot,
+  forbiddenNamespace,
+  forbiddenRuntimeClass,
+  isolationNeeds,
+} from '../decide/refusals/forbidden.ts';
 import { missingIsolation, requestOf, withoutDiskNode, withoutPlace } from '../decide/place.ts';
 import { quotaRefusal } from '../decide/refusals/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
+import type { Observed } from '../decide/observed.ts';
+import { haveOthersEnded } from '../decide/preempting.ts';
+import { isOver } from '../decide/pod/pod-facts.ts';
+import { offeredOf } from '../decide/rented.ts';
+import { isPlaceComing } from '../../../caches/line-order.ts';
+import { statusOf } from '../decide/status/status.ts';
 import type { Settings } from '../decide/settings.ts';
-import { claimOf, createdByOf, endedStatus } from '../decide/transitions.ts';
+import { claimOf, endedStatus, payersOf } from '../decide/transitions.ts';
 import { nodesOfVolume } from '../decide/volume-nodes.ts';
+import { waitingSince } from '../decide/waiting-since.ts';
 import type { WithStored } from './observe.ts';
+import type { TenantLine } from '../tenant-line.ts';
 import type { Run } from './run.ts';
+import { tryStart } from './try-start.ts';
 import { type Claimed, claimOnPod, claimWith, findClaimed, mayClaimOnPod, writeClaim } from './write-claim.ts';
 import { writeStatus } from './writes.ts';
 
 const TURN: Waiting = { reason: 'Pending', message: 'The instance waits for its turn.' };
 const LATER: Waiting = { reason: 'WaitingForCapacity', message: 'Instances that wait longer come first.' };
 
+interface Waits {
+  waiting: Waiting;
+  stored?: GpuInstance;
+  offered?: Observed['offered'];
+  reserved?: Observed['reserved'];
+  until?: number;
+}
+
 type ClaimOutcome =
   | Claimed
-  /** There is no place yet. */
-  | { waiting: Waiting }
+  /**
+   * There is no place yet. `stored`: the instance as the API server has it, where this run wrote to it. `offered` and
+   * `reserved`: what becomes free for it. `until`: when to look again although nothing changes, milliseconds since the
+   * epoch.
+   */
+  | Waits
   /** There is no place, and waiting would not help. */
   | { refused: Ending };
 
+/** Each try of a start that others have to make room for takes a call: the line may have changed each time. */
+const MOST_TRIES = 4;
+
 const DISPLACED = 'An on-demand instance takes the GPUs. This instance starts again when other GPUs are free.';
+
+function coming(node: string): Waiting {
+  const message = `A place on node ${node} is reserved for this instance and becoming free.`;
+  return { reason: 'PlaceComing', message };
+}
 
 /**
  * Writes to interruptible instances that they are preempted. Their own runs then give the GPUs back. Their tenants read
- * that, so it names the instance that takes the GPUs by its uid alone, which means something to operators.
+ * that, so it names the instance that takes the GPUs by its uid alone, which means something to operators. The instance
+ * itself says first that a place is reserved for it: from then on nobody takes it for refused.
  */
-async function preempt(run: Run, by: GpuInstance, { place, victims }: Preemption): Promise<ClaimOutcome> {
+async function preempt(run: Run, observed: WithStored, { place, victims }: Preemption): Promise<ClaimOutcome> {
   const { deps } = run;
-  const ending: Ending = { reason: 'Preempted', message: DISPLACED, by: by.metadata.uid };
+  const waiting = coming(place.node);
+  // Others give way for this place: its price is the one that counts.
+  const offered = offeredOf(place.offerClass, observed.instance.spec.type);
+  const reserved = reservedOf(place);
+  if (victims.length === 0) return { waiting, offered, reserved };
+  const status = statusOf({ ...observed, offered, reserved }, deps.config.ssh, waiting);
+  const stored = await writeStatus(run, observed.stored, status);
+  const ending: Ending = { reason: 'Preempted', message: DISPLACED, by: stored.metadata.uid };
   for (const { key } of victims) {
     const victim = deps.stores.instances.get(key);
     // One whose claim is being written has no start yet to end. It is found again when it has.
     if (victim?.status?.claim === undefined || victim.status.ending !== undefined) continue;
+    const { namespace } = victim.metadata;
+    const pod = deps.stores.pods.get(keyOf({ namespace, name: victim.status.podName ?? '' }));
+    // Its program has ended by itself. It gives its GPUs back for that, and runs no second time.
+    if (pod !== undefined && isOver(victim, pod)) continue;
     await writeStatus(run, storedOf(victim), endedStatus(victim, ending, deps.clock.now()));
   }
-  return { waiting: { reason: 'WaitingForCapacity', message: `A place on node ${place.node} is becoming free.` } };
+  return { waiting, stored, offered, reserved };
 }
 
-function refusalOfQuota({ deps }: Run, instance: GpuInstance, place: Place, settings: Settings): string | undefined {
-  const quotas = deps.stores.quotas.by('namespace', instance.metadata.namespace ?? '');
-  const facts = deps.inventory.viewOf(place.node)?.facts;
-  const resource = facts?.resources.find(({ resourceName }) => resourceName === place.offerClass.resourceName);
-  if (quotas.length === 0 || facts === undefined || resource === undefined) return undefined;
-  const share = { resource, count: place.offerClass.gpuCount };
-  return quotaRefusal(quotas, requestsOf(facts, share, place.diskPersistent ? 0 : settings.diskGb));
+/** What a place takes of its node; undefined when the node is gone. */
+function takesOf({ deps }: Run, { node, offerClass, diskPersistent }: Place, settings: Settings): Amounts | undefined {
+  const facts = deps.inventory.viewOf(node)?.facts;
+  const resource = facts?.resources.find(({ resourceName }) => resourceName === offerClass.resourceName);
+  if (facts === undefined || resource === undefined) return undefined;
+  return requestsOf(facts, { resource, count: offerClass.gpuCount }, diskPersistent ? 0 : settings.diskGb);
+}
+
+function refusalOfQuota(run: Run, instance: GpuInstance, place: Place, settings: Settings): string | undefined {
+  const quotas = run.deps.stores.quotas.by('namespace', instance.metadata.namespace ?? '');
+  const takes = quotas.length === 0 ? undefined : takesOf(run, place, settings);
+  return takes && quotaRefusal(quotas, takes);
 }
 
 /** Why no place would do: then none is looked for. */
-function forbidden({ deps }: Run, { spec }: GpuInstance, settings: Settings, ceilings: Ceilings): Ending | undefined {
+function forbidden(
+  { deps }: Run,
+  { metadata, spec }: GpuInstance,
+  settings: Settings,
+  ceilings: Ceilings,
+): Ending | undefined {
   const poolClasses = [...deps.stores.pools.values()].map((pool) => pool.spec.runtimeClassName);
-  return forbiddenEnv(settings) ?? forbiddenRuntimeClass(isolationNeeds(spec, ceilings), poolClasses);
+  return (
+    forbiddenNamespace(metadata.namespace ?? '', deps.config.namespace) ??
+    forbiddenEnv(settings) ??
+    forbiddenRoot(spec, deps.stores.namespaces.get(metadata.namespace ?? '')) ??
+    forbiddenRuntimeClass(isolationNeeds(spec, ceilings), poolClasses)
+  );
 }
 
 /** An instance that waits for its tenant's ceilings must not hold up those that wait for GPUs. */
-function waitForTenant(run: Run, instance: GpuInstance, { message, wanted }: CeilingRefusal): ClaimOutcome {
-  return waitAside(run, instance, { reason: 'TenantLimit', message }, wanted);
+function waitForTenant(run: Run, instance: GpuInstance, { message, wanted }: CeilingRefusal): Waits {
+  return waitAside(run, instance, { reason: 'TenantLimit', message }, { wanted });
 }
 
-function waitAside({ deps, key }: Run, instance: GpuInstance, waiting: Waiting, wanted?: GpuShare): ClaimOutcome {
+function waitAside(
+  { deps, key }: Run,
+  instance: GpuInstance,
+  waiting: Waiting,
+  wants: Parameters<TenantLine['add']>[2],
+): Waits {
   deps.line.remove(key);
-  deps.tenantLine.add(key, instance, wanted);
+  deps.tenantLine.add(key, instance, wants);
   return { waiting };
 }
 
-/** The nodes that the disk can be used on; undefined for all. Before the first start there is no volume. */
-async function nodesOfDisk({ deps, context }: Run, instance: GpuInstance): Promise<Set<string> | undefined> {
+interface OverBudget {
+  waiting: Waiting;
+  claim: Claim;
+  place: Place;
+}
+
+/**
+ * A new leader still reads what the tenant has spent. An instance that others have ended for keeps its place meanwhile,
+ * and holds up nobody.
+ */
+function waitForRecords(
+  run: Run,
+  instance: GpuInstance,
+  settings: Settings,
+  { waiting, claim, place }: OverBudget,
+): Waits | undefined {
+  const { deps, key } = run;
+  const takes = waiting.reason === 'Pending' && isPlaceComing(instance) ? takesOf(run, place, settings) : undefined;
+  if (takes === undefined) return undefined;
+  deps.line.hold(key, { place, takes });
+  deps.tenantLine.add(key, instance, { claim });
+  return { waiting: coming(place.node), reserved: reservedOf(place) };
+}
+
+/** An instance that waits until the operator closes its namespace must not hold up those that wait for GPUs. */
+function waitForPolicy({ deps, key }: Run, namespace: string): Waits | undefined {
+  const why = deps.networkPolicies && whyOpen(namespace, deps.networkPolicies.by('namespace', namespace));
+  if (why === undefined) return undefined;
+  deps.line.remove(key);
+  return { waiting: { reason: 'NetworkOpen', message: why } };
+}
+
+/** Whether the tenant has held so much for nothing that this place must wait: nobody's work ends for it, either. */
+function refusalOfUnbilled(run: Run, instance: GpuInstance, { offerClass }: Place): ClaimOutcome | undefined {
+  const refused = run.deps.unbilled.refusal(instance.metadata.namespace ?? '', offerClass.gpuCount);
+  if (refused === undefined) return undefined;
+  const { message, until } = refused;
+  return { ...waitForTenant(run, instance, { message, wanted: gpuShareOf(offerClass) }), until };
+}
+
+const EARLIER: Waiting = {
+  reason: 'Pending',
+  message: 'The disk of an earlier instance of this name is being deleted.',
+};
+
+/** The nodes that the disk can be used on, undefined for all; or why there is no start without it. */
+async function nodesOfDisk(
+  { deps, context }: Run,
+  { instance, disk: seen }: WithStored,
+): Promise<{ only: Set<string> | undefined } | { waiting: Waiting } | { refused: Ending }> {
   const { incarnation = 0, diskPersistent } = instance.status ?? {};
-  if (incarnation === 0 || diskPersistent !== true) return undefined;
+  const loss = lossOf(instance);
+  // Before the first start there is no volume, unless the disk is older than the instance.
+  const isNew = incarnation === 0 || diskPersistent !== true;
+  const ref = { namespace: instance.metadata.namespace, name: diskNameOf(instance) };
+  if (isNew && seen === undefined && loss === undefined && deps.stores.disks.get(keyOf(ref)) === undefined) {
+    return { only: undefined };
+  }
   const { signal } = context;
+  const disk = await findObject(deps.client, PERSISTENT_VOLUME_CLAIMS, ref, { signal });
+  if (disk === undefined) return loss === undefined ? { only: undefined } : { refused: loss };
+  if (disk.metadata.deletionTimestamp !== undefined)
+    return loss === undefined ? { waiting: EARLIER } : { refused: loss };
+  if (disk.spec?.volumeName === undefined) return { only: undefined };
   try {
-    const ref = { namespace: instance.metadata.namespace, name: diskNameOf(instance) };
-    const disk = await deps.client.get(PERSISTENT_VOLUME_CLAIMS, ref, { signal });
-    if (disk.spec?.volumeName === undefined) return undefined;
     const volume = await deps.client.get(PERSISTENT_VOLUMES, { name: disk.spec.volumeName }, { signal });
-    return nodesOfVolume(volume, deps.stores.nodes.values());
+    return { only: nodesOfVolume(volume, deps.stores.nodes.values()) };
   } catch (error) {
     if (!(error instanceof NotFoundError) && !(error instanceof ForbiddenError)) throw error;
-    return undefined;
+    return { only: undefined };
   }
 }
 
@@ -110,6 +238,15 @@ async function claimUnderWay(run: Run, observed: WithStored, settings: Settings)
   return stores.instances.get(run.key)?.status?.claim === undefined ? undefined : { waiting: TURN };
 }
 
+/** What there is for an instance of the line. The place that is reserved for it is none that its tenant holds beside it. */
+function supplyFor({ deps: { inventory, line }, key }: Run): Pick<Inventory, 'grant' | 'sharesFor' | 'heldBy'> {
+  return {
+    grant: (wanted) => line.grant(key, wanted),
+    sharesFor: (wanted) => inventory.sharesFor(wanted),
+    heldBy: (tenant) => inventory.heldBy(tenant, key),
+  };
+}
+
 /** Grants a place. Nothing is awaited between the decision and its note in the inventory: no place is granted twice. */
 export async function claimPlace(run: Run, observed: WithStored, settings: Settings): Promise<ClaimOutcome> {
   const { deps, key, context } = run;
@@ -120,65 +257,113 @@ export async function claimPlace(run: Run, observed: WithStored, settings: Setti
   if (refused !== undefined) return { refused };
   const underWay = await claimUnderWay(run, observed, settings);
   if (underWay !== undefined) return underWay;
-  const fitting = requestOf(observed, settings, { only: await nodesOfDisk(run, instance), ceilings: limit });
+  const open = waitForPolicy(run, namespace);
+  if (open !== undefined) return open;
+  const mounts = await nodesOfDisk(run, observed);
+  if (!('only' in mounts)) {
+    deps.line.remove(key);
+    return mounts;
+  }
+  const fitting = requestOf(observed, settings, { only: mounts.only, ceilings: limit });
   if (fitting.only?.size === 0) {
     deps.line.remove(key);
     return withoutDiskNode(instance);
   }
-  const isLimited = limit.gpus.length > 0 || deps.budgets.isMetered(namespace, createdByOf(instance));
+  const isLimited = limit.gpus.length > 0 || deps.budgets.isMetered(namespace, payersOf(instance));
   if (isLimited) await deps.claimReads.of(namespace, context.signal);
-  const within = withinCeilings(deps.inventory, { namespace, limit }, fitting);
+  const within = withinCeilings(supplyFor(run), { namespace, limit }, fitting);
   if ('overImages' in within) return waitForTenant(run, instance, within.overImages);
-  const earlier = deps.line.before(key, instance);
-  deps.line.add(key, instance, within.request);
-  if (earlier !== undefined) return { waiting: LATER };
-  return takeTurn(run, observed, settings, { limit, ...within });
+  // The first look at an instance comes before its status has the time.
+  const inLine = { ...instance, status: { ...instance.status, waitingSince: waitingSince(observed) } };
+  deps.line.add(key, inLine, within.request);
+  let tried: Place | undefined;
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    if (deps.line.before(key, inLine) !== undefined) break;
+    const outcome = await takeTurn(run, observed, settings, { limit, ...within });
+    if (!('preemption' in outcome)) return outcome;
+    const { place, victims } = outcome.preemption;
+    if (victims.length === 0 || isSamePlace(place, tried)) return preempt(run, observed, outcome.preemption);
+    // Nobody ends for a start that is refused. The line goes on meanwhile, so another look at it follows.
+    const claim = claimOf(instance, { place }, observed.now);
+    const ending = await tryStart(run, claimWith(run, observed, claim, { persistent: place.diskPersistent, settings }));
+    if (ending !== undefined) return { refused: ending };
+    tried = place;
+  }
+  const reserved = deps.line.reserved(key);
+  return reserved === undefined ? { waiting: LATER } : { waiting: coming(reserved.node), reserved };
 }
 
-/** It is the turn of this instance: what it gets. */
-function takeTurn(
+function isSamePlace(place: Place, other: Place | undefined): boolean {
+  return place.node === other?.node && place.offerClass.id === other.offerClass.id;
+}
+
+/** It is the turn of this instance: what it gets, or what must make room first. */
+async function takeTurn(
   run: Run,
   observed: WithStored,
   settings: Settings,
   { limit, request, without }: { limit: Ceilings; request: PlaceRequest; without: readonly GpuShare[] },
-): ClaimOutcome | Promise<ClaimOutcome> {
+): Promise<ClaimOutcome | { preemption: Preemption }> {
   const { deps, key } = run;
   const { instance, now } = observed;
   const { namespace = '' } = instance.metadata;
-  const terms: Terms<Waiting> = {
+  // Once others were told to end, they do not end for nothing.
+  const isBegun = isPlaceComing(instance) || deps.line.reserved(key) !== undefined;
+  const nobody = isBegun ? undefined : deps.unbilled.preemptingRefusal(namespace, settings.image);
+  const terms: Terms<OverBudget> = {
     namespace,
     limit,
-    preempt: () => deps.line.preempt(key, request, now),
-    overBudget: (place) => deps.budgets.refusal(namespace, claimOf(instance, { place }, now)),
+    preempt: () => (nobody === undefined ? deps.line.preempt(key, request) : undefined),
+    overBudget: (place) => {
+      const claim = claimOf(instance, { place }, now);
+      const waiting = deps.budgets.refusal(namespace, claim);
+      return waiting && { waiting, claim, place };
+    },
   };
-  const found = admission(deps.inventory, terms, request);
+  const supply = supplyFor(run);
+  const found = admission(supply, terms, request);
   if ('overGpus' in found) return waitForTenant(run, instance, found.overGpus);
-  if ('overBudget' in found) return waitAside(run, instance, found.overBudget);
+  if ('overBudget' in found) {
+    const { waiting, claim } = found.overBudget;
+    const waits = waitForRecords(run, instance, settings, found.overBudget);
+    return waits ?? waitAside(run, instance, waiting, { claim });
+  }
   const overQuota = 'refusal' in found ? undefined : refusalOfQuota(run, instance, placeOf(found), settings);
   if (overQuota !== undefined) {
     // An instance that waits for quota must not hold up those that wait for GPUs.
     deps.line.remove(key);
     return { waiting: { reason: 'QuotaExceeded', message: overQuota } };
   }
+  // A place that others have ended for is billed from its grant.
+  const isAsked = !('refusal' in found) && !isByPreemption(run, instance);
+  const overUnbilled = isAsked ? refusalOfUnbilled(run, instance, placeOf(found)) : undefined;
+  if (overUnbilled !== undefined) return overUnbilled;
   if ('place' in found) return take(run, observed, settings, found.place);
   // It waits for a place without holding any GPUs. Others of its tenant may find one. When the tenant gives back some of
   // what the ceilings refuse now, more places serve this instance.
   deps.tenantLine.serve(namespace);
-  if (without.length > 0) deps.tenantLine.add(key, instance, without[0]);
-  if ('preemption' in found) return preempt(run, instance, found.preemption);
+  if (without.length > 0) deps.tenantLine.add(key, instance, { wanted: without[0] });
+  if ('preemption' in found) return found;
   const isFull = found.refusal === 'NoCapacity';
-  const lacks = isFull ? missingIsolation(request, (other) => deps.inventory.grant(other), instance.spec) : undefined;
-  return withoutPlace(instance, found.refusal, lacks ?? found.message);
+  const lacks = isFull ? missingIsolation(request, supply.grant, instance.spec) : undefined;
+  const message = lacks ?? found.message;
+  if (nobody === undefined || !isFull) return withoutPlace(instance, found.refusal, message);
+  return { ...withoutPlace(instance, found.refusal, `${message} ${nobody.message}`), until: nobody.until };
+}
+
+/** Whether others have ended for the place of an instance. */
+function isByPreemption({ deps }: Run, instance: GpuInstance): boolean {
+  return isPlaceComing(instance) && haveOthersEnded(deps.stores.instances.values(), instance.metadata.uid);
 }
 
 function take(run: Run, observed: WithStored, settings: Settings, place: Place): Promise<ClaimOutcome> {
   const { deps, key } = run;
   const { instance, now } = observed;
-  const claim = claimOf(instance, { place }, now);
+  const claim = claimOf(instance, { place, byPreemption: isByPreemption(run, instance) }, now);
   const persistent = place.diskPersistent;
   deps.inventory.assume(instance, claim, { gb: settings.diskGb, persistent });
   // From here on the instance holds up no other, although the write is still to come.
-  deps.line.remove(key);
+  deps.line.granted(key, place.node);
   const claimed = claimWith(run, observed, claim, { persistent, settings });
   return mayClaimOnPod(run, observed) ? claimOnPod(run, claimed) : writeClaim(run, claimed);
 }

@@ -1,14 +1,20 @@
-import { keyOf, type Pod } from '../../../kube/types.ts';
+import { keyOf, type PersistentVolumeClaim, type Pod } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { numericId } from '../../../resources/ids.ts';
 import { isOfTemplate, namesTemplate, snapshotOf } from '../../../resources/instance-template.ts';
 import { dcgmExporterOn } from '../../../caches/dcgm.ts';
+import { mayRun } from '../../../inventory/nodes/pod-end.ts';
 import { instanceIndexKey } from '../../../caches/indexes.ts';
 import { fateOf, findTemplate } from '../../../caches/templates.ts';
 import type { InstanceDeps } from './run.ts';
 import { firstPodOf, isBeforeFirstStart, withClaimOf } from '../../../resources/pod/claim-on-pod.ts';
+import { diskNameOf, isDiskOf } from '../../../resources/pod/disk.ts';
+import { wishFor } from '../decide/place.ts';
+import { looksAtOffers, offeredOf } from '../decide/rented.ts';
 import { isPodOf } from '../decide/pod/pod-facts.ts';
+import { withDiskBack } from '../decide/lost-disk.ts';
 import type { Observed } from '../decide/observed.ts';
+import { withSilences } from '../decide/silences.ts';
 import { settingsOf } from '../decide/settings.ts';
 
 /** What is observed, and the instance as the API server has it: of a claim that is on the pod alone it knows nothing. */
@@ -21,6 +27,11 @@ function podsOf({ stores }: InstanceDeps, { metadata, status }: GpuInstance): Po
   const named = stores.pods.get(keyOf({ namespace: metadata.namespace, name: status.podName }));
   if (named === undefined || pods.includes(named)) return pods;
   return isPodOf({ metadata, status }, named) ? [...pods, named] : pods;
+}
+
+function diskFor({ stores }: InstanceDeps, instance: GpuInstance): PersistentVolumeClaim | undefined {
+  const disk = stores.disks.get(keyOf({ namespace: instance.metadata.namespace, name: diskNameOf(instance) }));
+  return isDiskOf(instance, disk) ? disk : undefined;
 }
 
 function keysFor({ stores }: InstanceDeps, { metadata, spec }: GpuInstance): Observed['keys'] {
@@ -61,28 +72,39 @@ function claimed({ config, stores }: InstanceDeps, stored: GpuInstance, pods: re
   return isCached ? stores.instances.complete(stored) : withClaimOf(stored, pod);
 }
 
-/** Everything about an instance, from the caches. `known`: its pods, where the run knows more than the caches. */
-export function observe(deps: InstanceDeps, stored: GpuInstance, known: readonly Pod[] | undefined): WithStored {
+/** Everything about an instance, from the caches. `knownPods`: its pods, where the run knows more than the caches. */
+export function observe(deps: InstanceDeps, stored: GpuInstance, knownPods: readonly Pod[] | undefined): WithStored {
   const { stores, clock } = deps;
-  const pods = known ?? podsOf(deps, stored);
-  const instance = claimed(deps, stored, pods);
+  const pods = knownPods ?? podsOf(deps, stored);
+  const now = clock.now();
+  const known = claimed(deps, stored, pods);
+  const disk = diskFor(deps, known);
+  const pod = pods.find(({ metadata }) => metadata.name === known.status?.podName);
+  const nodeName = known.status?.claim?.node ?? pod?.spec?.nodeName;
+  const node = nodeName === undefined ? undefined : stores.nodes.get(nodeName);
+  const instance = withSilences(withDiskBack(known, disk), node, now);
   const template = templateOf(deps, instance);
-  const pod = pods.find(({ metadata }) => metadata.name === instance.status?.podName);
-  const nodeName = instance.status?.claim?.node ?? pod?.spec?.nodeName;
+  const offered = looksAtOffers(instance) ? deps.inventory.cheapest(wishFor(instance)) : undefined;
   return {
     instance,
     stored,
     pods,
+    running: pods.filter((one) => mayRun(one, stores.nodes.get(one.spec?.nodeName ?? ''))),
     pod,
-    node: nodeName === undefined ? undefined : stores.nodes.get(nodeName),
+    disk,
+    node,
     template,
+    offered: offered && offeredOf(offered, instance.spec.type),
     settings: settingsFor(deps, instance, template),
     keys: keysFor(deps, instance),
     exporter: nodeName === undefined || !instance.spec.installMonitoring ? undefined : dcgmExporterOn(stores, nodeName),
     login: undefined,
     jupyter: undefined,
     monitor: undefined,
+    trouble: undefined,
+    sessions: deps.sessions?.evidence(),
+    keepsLog: false,
     overspent: deps.budgets.overspent(instance),
-    now: clock.now(),
+    now,
   };
 }

@@ -3,7 +3,7 @@ import { shownIn } from '../../../kube/watch/resource-version.ts';
 import type { Result } from '../../../runtime/controller.ts';
 import { isBeforeFirstStart, storedOf } from '../../../resources/pod/claim-on-pod.ts';
 import { FINALIZER } from '../decide/names.ts';
-import { releaseLostDisk, writeLateUsageRecords } from './clean-up.ts';
+import { keepOrphan, writeLateUsageRecords } from './clean-up.ts';
 import { readLiveView } from './live-view.ts';
 import type { Run } from './run.ts';
 import { type Progress, walk } from './walk.ts';
@@ -39,7 +39,7 @@ async function currentInstance(run: Run): Promise<Current> {
 async function reconcile(run: Run): Promise<Result> {
   run.deps.tenantLine.remove(run.key);
   await writeLateUsageRecords(run);
-  await releaseLostDisk(run);
+  await keepOrphan(run);
   const { instance, pods } = await currentInstance(run);
   const hasFinalizer = instance?.metadata.finalizers?.includes(FINALIZER) ?? false;
   // Gone, or deleted before it had the finalizer: there is nothing to clean up.
@@ -55,8 +55,8 @@ export async function reconcileInstance(run: Run): Promise<Result> {
   try {
     return await reconcile(run);
   } catch (error) {
-    // An instance that fails here must hold up no other. The next try puts it back into the waiting line, by its age.
-    run.deps.line.remove(run.key);
+    // An instance that fails here must hold up no other. The next try puts it back into the waiting line, at its place.
+    run.deps.line.pause(run.key);
     throw error;
   }
 }

@@ -1,10 +1,11 @@
 import { ConflictError, ForbiddenError, InvalidError, NotFoundError } from '../../../kube/errors.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
-import { keyOf, type KubeObject, PERSISTENT_VOLUME_CLAIMS, PODS, type ResourceType } from '../../../kube/types.ts';
-import { instanceUidsOf } from '../../../resources/pod/owner.ts';
+import { findObject } from '../../../kube/client/find-object.ts';
+import { type KubeObject, PERSISTENT_VOLUME_CLAIMS, PODS, type ResourceType } from '../../../kube/types.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import { DISK_ANNOTATION } from '../../../resources/pod/disk.ts';
 import type { WithStored } from './observe.ts';
 import type { Run } from './run.ts';
-import { diskNameOf } from '../decide/names.ts';
 import { diskRepair, podRepair } from '../decide/pod/repair-patch.ts';
 
 /** How soon to try again after a conflict: the event of the other write need not name the instance. */
@@ -39,19 +40,44 @@ async function repairChild<T extends KubeObject>(
   }
 }
 
+/**
+ * Whether an instance is there and stays. Its cache may be behind that of the disks: a disk that an instance has let go
+ * must not get its marks back. One that is let go after this look has another version than the patch asks for.
+ */
+async function isThere({ deps, context }: Run, { metadata }: GpuInstance): Promise<boolean> {
+  const live = await findObject(deps.client, GPU_INSTANCES, metadata, { signal: context.signal });
+  return live?.metadata.uid === metadata.uid && live?.metadata.deletionTimestamp === undefined;
+}
+
+/** Notes on the instance that it has a disk, where a backup of it finds that. */
+async function noteDisk({ deps, key, context }: Run, { stored }: WithStored): Promise<void> {
+  const { namespace, name, uid, annotations, deletionTimestamp } = stored.metadata;
+  const disk = stored.status?.disk?.name;
+  if (disk === undefined || annotations?.[DISK_ANNOTATION] === disk || deletionTimestamp !== undefined) return;
+  const patch = { metadata: { uid, annotations: { [DISK_ANNOTATION]: disk } } };
+  try {
+    const options = { type: 'merge', signal: context.signal } as const;
+    const noted = await deps.client.patch(GPU_INSTANCES, { namespace, name }, patch, options);
+    deps.fence.wrote(key, deps.stores.instances, noted);
+  } catch (error) {
+    if (!REFUSALS.some((refusal) => error instanceof refusal)) throw error;
+    context.log.warn({ err: error }, 'The disk was not noted on its instance; going on without it');
+  }
+}
+
 /** Restores owners and labels that other writers changed. `repairAfterMs` is set when another try may succeed. */
 export async function repair(
   run: Run,
   observed: WithStored,
 ): Promise<{ observed: WithStored; repairAfterMs: number | undefined }> {
   const { instance } = observed;
-  const { namespace, uid = '' } = instance.metadata;
+  await noteDisk(run, observed);
   const { disks, pods } = run.deps.stores;
   const results: Repaired<KubeObject>[] = [];
-  const disk = disks.get(keyOf({ namespace, name: diskNameOf(instance) }));
-  if (disk !== undefined && instanceUidsOf(disk).includes(uid)) {
-    const child = { type: PERSISTENT_VOLUME_CLAIMS, store: disks, child: disk };
-    results.push(await repairChild(run, child, diskRepair(instance, disk)));
+  const { disk } = observed;
+  const missing = disk && diskRepair(instance, disk);
+  if (disk !== undefined && missing !== undefined && (await isThere(run, instance))) {
+    results.push(await repairChild(run, { type: PERSISTENT_VOLUME_CLAIMS, store: disks, child: disk }, missing));
   }
   const own: WithStored['pods'][number][] = [];
   for (const child of observed.pods) {

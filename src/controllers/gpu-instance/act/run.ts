@@ -1,4 +1,6 @@
 import type { KubeClient } from '../../../kube/client/client.ts';
+import type { NetworkPolicy } from '../../../kube/network-policy.ts';
+import type { ReadStore } from '../../../kube/watch/store.ts';
 import type { EventRecorder } from '../../../kube/events.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
 import type { Clock } from '../../../lib/clock.ts';
@@ -8,11 +10,14 @@ import type { Fence } from '../../../runtime/fence.ts';
 import type { ControllerStores } from '../../stores.ts';
 import type { JupyterState, MonitorState } from '../decide/observed.ts';
 import type { ImagePullPolicy } from '../decide/pod/desired-pod.ts';
+import type { LogTakes } from '../../history/log-takes.ts';
 import type { PodChecks } from '../pod-checks.ts';
 import type { NoteEnding, NoteStageTimes } from '../start-metric.ts';
 import type { SshAddress } from '../decide/status/status.ts';
 import type { NoteStatus } from '../trace-starts.ts';
+import type { UnbilledPlaces } from '../unbilled-places.ts';
 import type { UnrecordedInstances } from '../unrecorded.ts';
+import type { SessionReports } from '../../session-reports.ts';
 import type { LimitOf } from '../../tenants/tenant-ceilings.ts';
 import type { Budgets } from '../../budgets/budgets.ts';
 import type { TenantLine } from '../tenant-line.ts';
@@ -36,6 +41,8 @@ export interface InstanceConfig {
 export interface InstanceDeps {
   client: KubeClient;
   stores: ControllerStores;
+  /** Those that must close the namespace of an instance; undefined where none must. */
+  networkPolicies?: ReadStore<NetworkPolicy> | undefined;
   inventory: Inventory;
   line: WaitingLine;
   /** Ceilings of a tenant as the policies have them now. */
@@ -56,10 +63,18 @@ export interface InstanceDeps {
   clock: Clock;
   config: InstanceConfig;
   unrecorded: UnrecordedInstances;
+  /** What tenants held without paying for it. */
+  unbilled: Pick<UnbilledPlaces, 'refusal' | 'preemptingRefusal'>;
   /** Tries logins through the SSH gateway; without it, a Ready pod is enough. */
   logins?: PodChecks<boolean> | undefined;
+  /** Reads the events of pods that their nodes take long to set up. */
+  troubles: Pick<PodChecks<string | undefined>, 'last'>;
+  /** What is known of the use of instances; without it nobody serves them. */
+  sessions?: Pick<SessionReports, 'evidence'> | undefined;
   /** Looks for Jupyter in instances of that runtype. */
   jupyters?: PodChecks<JupyterState | undefined> | undefined;
+  /** Keeps the ends of logs. */
+  logs?: LogTakes | undefined;
   /** Asks the exporters of `installMonitoring`. */
   monitors?: PodChecks<MonitorState> | undefined;
 }

@@ -2,15 +2,17 @@ import type { Pod } from '../../../kube/types.ts';
 import { shownIn } from '../../../kube/watch/resource-version.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { imageRefusal } from '../../../inventory/ceilings.ts';
-import type { Ending } from '../decide/endings.ts';
+import { type Ending, endingOf } from '../decide/endings.ts';
+import { withFinish } from '../decide/finish.ts';
 import type { WithStored } from './observe.ts';
+import type { Observed } from '../decide/observed.ts';
 import type { Step } from '../decide/plan.ts';
 import type { Waiting } from '../decide/status/ready.ts';
-import { statusOf } from '../decide/status/status.ts';
-import { endedStatus, releasedStatus } from '../decide/transitions.ts';
+import { statusOf, withStages } from '../decide/status/status.ts';
+import { endedStatus, readmittedStatus, refusedStatus, releasedStatus } from '../decide/transitions.ts';
 import { recordedStatus } from '../decide/usage.ts';
 import { claimPlace } from './claim.ts';
-import { cleanUp, writeUsageRecords } from './clean-up.ts';
+import { cleanUp, recordedStarts, writeUsageRecords } from './clean-up.ts';
 import { createPod } from './create-pod.ts';
 import type { Run } from './run.ts';
 import { deletePods, writeStatus } from './writes.ts';
@@ -18,8 +20,11 @@ import { deletePods, writeStatus } from './writes.ts';
 export type StepOutcome =
   /** The instance as the API server has it after the step, with its pods where the cache does not show them yet. */
   | { instance: GpuInstance; pods?: readonly Pod[] }
-  /** There is nothing more to do now; `waiting` says what the search for a place found, if there was one. */
-  | { waiting: Waiting | undefined }
+  /**
+   * There is nothing more to do now; `waiting` says what the search for a place found, if there was one. `stored`: the
+   * instance as the API server has it, where the step wrote to it. `offered` and `reserved`: what becomes free for it.
+   */
+  | ({ waiting: Waiting | undefined; stored?: GpuInstance; until?: number } & Pick<Observed, 'offered' | 'reserved'>)
   /** Nothing is left of the instance. */
   | { gone: true };
 
@@ -34,7 +39,7 @@ export async function takeStep(run: Run, step: Step, observed: WithStored): Prom
       if ('lost' in outcome) return end(run, outcome.observed, outcome.lost);
       if (!('refused' in outcome)) return outcome;
       run.deps.line.remove(run.key);
-      return end(run, observed, outcome.refused);
+      return end(run, observed, outcome.refused, refusedStatus);
     }
     case 'freeze':
       return { instance: await writeStatus(run, stored, statusOf(observed, run.deps.config.ssh)) };
@@ -56,8 +61,16 @@ export async function takeStep(run: Run, step: Step, observed: WithStored): Prom
     case 'deletePods':
       await deletePods(run, step.pods);
       return NOTHING_MORE;
-    case 'release':
-      return { instance: await writeStatus(run, stored, releasedStatus(instance, step.ending, now)) };
+    case 'release': {
+      // A container may have run for the first time after its end was decided, and be seen ended only.
+      const finished = withStages({ ...observed, instance: withFinish(observed) });
+      const ending = endingOf(finished.status) ?? step.ending;
+      return { instance: await writeStatus(run, stored, releasedStatus(finished, ending, now)) };
+    }
+    case 'readmit':
+      return {
+        instance: await writeStatus(run, stored, readmittedStatus(instance, await recordedStarts(run, instance))),
+      };
     case 'record': {
       const written = await writeUsageRecords(run, instance);
       return { instance: await writeStatus(run, stored, recordedStatus(instance, written)) };
@@ -70,9 +83,14 @@ export async function takeStep(run: Run, step: Step, observed: WithStored): Prom
   }
 }
 
-async function end(run: Run, observed: WithStored, ending: Ending): Promise<StepOutcome> {
+async function end(
+  run: Run,
+  observed: WithStored,
+  ending: Ending,
+  statusAfter: typeof endedStatus = endedStatus,
+): Promise<StepOutcome> {
   const { instance, stored, now } = observed;
-  const next = { ...observed, instance: { ...instance, status: endedStatus(instance, ending, now) } };
+  const next = { ...observed, instance: { ...instance, status: statusAfter(instance, ending, now) } };
   const written = await writeStatus(run, stored, statusOf(next, run.deps.config.ssh));
   // Of a start that ended before its pod was made, no cache shows the claim yet.
   const { inventory, stores } = run.deps;

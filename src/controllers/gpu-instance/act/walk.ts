@@ -7,7 +7,7 @@ import { mustBeCertain, planNext, type Step } from '../decide/plan.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import { startTimes } from '../decide/status/stage-times.ts';
 import { statusOf } from '../decide/status/status.ts';
-import { checkJupyter, checkLogin, checkMonitor } from './check-pod.ts';
+import { checkJupyter, checkLogin, checkMonitor, checkTrouble, keepsLog } from './check-pod.ts';
 import { readLiveView } from './live-view.ts';
 import { observe, type WithStored } from './observe.ts';
 import { repair } from './repair.ts';
@@ -44,7 +44,8 @@ export async function walk(run: Run, first: Progress): Promise<Result> {
 async function advance(run: Run, progress: Progress): Promise<Progress | { result: Result }> {
   const seen = observe(run.deps, progress.instance, progress.pods);
   const { observed: repaired, repairAfterMs } = await repair(run, seen);
-  const observed = { ...repaired, monitor: checkMonitor(run, repaired) };
+  const [monitor, trouble] = [checkMonitor(run, repaired), checkTrouble(run, repaired)];
+  const observed = { ...repaired, monitor, trouble, keepsLog: keepsLog(run, repaired) };
   const step = planNext(observed);
   const known = { ...progress, pods: observed.pods };
   if (step.do !== 'claim') {
@@ -61,7 +62,9 @@ async function advance(run: Run, progress: Progress): Promise<Progress | { resul
   const outcome = await takeStepWithFinalizer(run, step, { observed: checked, hasFinalizer: known.hasFinalizer });
   if ('gone' in outcome) return { result: undefined };
   if ('waiting' in outcome) {
-    return { result: await report(run, checked, { step, waiting: outcome.waiting, repairAfterMs }) };
+    const { waiting, until, stored = checked.stored, offered = checked.offered, reserved } = outcome;
+    const seenNow = { ...checked, stored, offered, reserved };
+    return { result: await report(run, seenNow, { step, waiting, until, repairAfterMs }) };
   }
   // An instance that was just granted a place has no pod. A pod may exist although its creation failed.
   const isCertain = step.do === 'claim' || (known.isCertain && step.do !== 'createPod');
@@ -87,11 +90,19 @@ function addFinalizer(run: Run, instance: GpuInstance): Promise<GpuInstance> {
   return writeFinalizers(run, instance, [...(instance.metadata.finalizers ?? []), FINALIZER]);
 }
 
+interface Reported {
+  step: Step;
+  /** What the search for a place found, and when to look again although nothing changes. */
+  waiting: Waiting | undefined;
+  until: number | undefined;
+  repairAfterMs: number | undefined;
+}
+
 /** Writes what is seen to the status, unless it will soon change again. Returns when to look again. */
 async function report(
   run: Run,
   observed: WithStored,
-  { step, waiting, repairAfterMs }: { step: Step; waiting: Waiting | undefined; repairAfterMs: number | undefined },
+  { step, waiting, until, repairAfterMs }: Reported,
 ): Promise<Result> {
   const status = statusOf(observed, run.deps.config.ssh, waiting);
   const isOnPod = observed.stored.status?.claim === undefined;
@@ -100,7 +111,7 @@ async function report(
     await writeStatus(run, observed.stored, status);
     run.deps.noteStages(startTimes(observed.instance.status, status, observed.pod));
   }
-  return nextLook(observed, { step, writeAfterMs, repairAfterMs, isHidden: hasHiddenPod(run, observed.pods) });
+  return nextLook(observed, { step, until, writeAfterMs, repairAfterMs, isHidden: hasHiddenPod(run, observed.pods) });
 }
 
 /** Whether there is a pod that the cache does not show: the cache would not report its deletion either. */

@@ -33,7 +33,8 @@ const OTHER_POD: Ending = {
 /** Whether a write may have been made although it failed. */
 function isUncertain(error: unknown): boolean {
   if (error instanceof TimeoutError || error instanceof TransportError) return true;
-  return !(error instanceof KubeError) || (error.status >= 500 && !(error instanceof ConflictError));
+  if (!(error instanceof KubeError) || error.isAfterUnknown) return true;
+  return error.status >= 500 && !(error instanceof ConflictError);
 }
 
 /** What would be seen of the instance with this claim, before its pod exists. */

@@ -1,23 +1,17 @@
-import type { Ending } from './endings.ts';
 import { findCondition } from '../../../kube/conditions.ts';
 import { isNodeReady } from '../../../inventory/nodes/node-state.ts';
+import { hasReached } from '../../../kube/watch/resource-version.ts';
+import { silentMs } from '../../../ledger/silence.ts';
 import { gpusAre } from '../../../resources/instances/gpu-health.ts';
 import { LAST_ACTIVITY } from '../../../resources/instances/gpu-instance.ts';
+import { firstRan, meterBegan } from '../../../resources/instances/meter.ts';
 import { parseDuration } from '../../../resources/schema.ts';
-import { MAIN_CONTAINER } from '../../../resources/pod/tools-volume.ts';
-import { isImageFault } from './failures.ts';
 import { gpuHealth } from './gpu-health.ts';
+import { limitSince } from './limits.ts';
+import { answersSince } from './silences.ts';
 import type { Observed } from './observed.ts';
-import {
-  asksMonitor,
-  isBadImage,
-  isNotCreated,
-  isPullError,
-  scheduledCondition,
-  pullWords,
-  waitingState,
-  words,
-} from './pod/pod-facts.ts';
+import { asksMonitor } from './pod/pod-facts.ts';
+import { type Deadline, stuck } from './stuck.ts';
 
 /** An instance shows NodeLost when its node is not ready for this long. */
 export const NODE_GRACE_MS = 40_000;
@@ -26,37 +20,34 @@ export const NODE_GRACE_MS = 40_000;
  * it every 30 seconds; NVIDIA's takes none back before it is restarted.
  */
 export const GPU_GRACE_MS = 60_000;
-/** An instance whose image cannot be fetched for this long gives its GPUs back. */
-const PULL_LIMIT_MS = 1_200_000;
-/** An instance whose container cannot be created for this long is tried on another node. */
-const CREATE_LIMIT_MS = 120_000;
-// A pod that the scheduler does not report on for this long is replaced. While an API server starts and does not know
-// the scheduler's roles yet, the scheduler may not bind a pod, and puts it aside for five minutes without a word.
-const SILENT_LIMIT_MS = 120_000;
-/** A place that the scheduler refuses for this long was taken by another pod. */
-const UNSCHEDULABLE_LIMIT_MS = 15_000;
-/** A volume that is made before the pod has a node takes its time, and until then the scheduler refuses the pod. */
-const VOLUME_LIMIT_MS = 180_000;
-/** What the scheduler says while a PersistentVolumeClaim is not bound (kubernetes pkg/scheduler/framework/plugins). */
-const VOLUME_WAIT = /unbound immediate PersistentVolumeClaims|persistentvolumeclaim .* not found/i;
 
-interface Deadline {
-  at: number;
-  ending: Ending;
+/** A maxDuration that was set while the instance ran ends it no sooner: it may be over already, and a slip. */
+const LIMIT_GRACE_MS = 60_000;
+
+/** Whether the node can say what its instances do. Nothing ends for its time while it cannot. */
+function isNodeHeard(observed: Observed): boolean {
+  return nodeLostSince(observed) === Number.POSITIVE_INFINITY;
 }
 
-function lifetime({ instance }: Observed): Deadline | undefined {
+function lifetime(observed: Observed): Deadline | undefined {
+  const { instance, now } = observed;
   const { maxDuration } = instance.spec;
-  const ready = instance.status?.stages?.ready;
-  if (maxDuration === undefined || ready === undefined) return undefined;
+  const { silences } = instance.status ?? {};
+  const began = meterBegan(instance.status);
+  if (maxDuration === undefined || began === undefined || !isNodeHeard(observed)) return undefined;
+  const since = limitSince(instance, 'maxDuration', now);
+  const due = began + parseDuration(maxDuration) + silentMs(silences, began, now);
   return {
-    at: Date.parse(ready) + parseDuration(maxDuration),
+    at: since > began ? Math.max(due, since + LIMIT_GRACE_MS) : due,
     ending: { reason: 'Expired', message: `maxDuration of ${maxDuration} is over.` },
   };
 }
 
 /** Milliseconds between two questions to an exporter that did not answer, or whose answer decides something now. */
 export const MONITOR_RETRY_MS = 5_000;
+
+/** An exporter that is silent for so long after the time of its instance was over has nothing to say. */
+const MONITOR_PATIENCE_MS = 300_000;
 
 /** With the exporter, a busy GPU counts as use. On GPUs that instances share the others may be the busy ones. */
 function lastBusy({ instance, monitor }: Observed): number {
@@ -65,23 +56,41 @@ function lastBusy({ instance, monitor }: Observed): number {
 
 /** When the instance has been idle for long enough, as far as is known; milliseconds since the epoch. */
 function idleAt(observed: Observed): number | undefined {
-  const { idleTimeout } = observed.instance.spec;
-  const ready = observed.instance.status?.stages?.ready;
-  if (idleTimeout === undefined || ready === undefined) return undefined;
-  const last = Date.parse(observed.instance.metadata.annotations?.[LAST_ACTIVITY] ?? '');
-  const used = Number.isFinite(last) ? Math.max(last, Date.parse(ready)) : Date.parse(ready);
-  return Math.max(used, lastBusy(observed)) + parseDuration(idleTimeout);
+  const { instance, node, now } = observed;
+  const { idleTimeout } = instance.spec;
+  const began = firstRan(instance.status?.stages);
+  if (idleTimeout === undefined || began === undefined || !isNodeHeard(observed)) return undefined;
+  const used = Date.parse(instance.metadata.annotations?.[LAST_ACTIVITY] ?? '');
+  const last = Math.max(
+    began,
+    Number.isFinite(used) ? used : 0,
+    lastBusy(observed),
+    // Nobody could use it before.
+    answersSince(instance.status, node, now),
+    observed.sessions?.since ?? 0,
+    limitSince(instance, 'idleTimeout', now),
+  );
+  return last + parseDuration(idleTimeout);
 }
 
 /**
- * Whether the time is over and the exporter in the pod was not asked since. It has the last word; its silence is an
- * answer too.
+ * Whether the time is over and the exporter in the pod was not asked since. It has the last word. Its silence is an answer
+ * only after a while: the way to it may be broken.
  */
 export function isIdleOpen(observed: Observed): boolean {
   const { pod, monitor, now } = observed;
   const at = idleAt(observed);
   if (at === undefined || now < at || pod === undefined || !asksMonitor(observed, pod)) return false;
+  if (monitor?.gpus === 'silent') return monitor.askedAt < at + MONITOR_PATIENCE_MS;
   return monitor === undefined || monitor.askedAt < at;
+}
+
+/** Whether a replica that serves instances may know of a use that is not in this instance yet. */
+export function lacksReport({ instance, sessions }: Observed, at: number): boolean {
+  if (sessions === undefined) return false;
+  const { resourceVersion = '' } = instance.metadata;
+  // A replica whose cache is behind may not know that the use of this instance is asked for.
+  return sessions.until < at || !sessions.versions.every((version) => hasReached(version, resourceVersion));
 }
 
 function idle(observed: Observed): Deadline | undefined {
@@ -90,13 +99,13 @@ function idle(observed: Observed): Deadline | undefined {
   if (at === undefined) return undefined;
   const also = monitor?.gpus === 'measured' ? ', and no GPU was busy' : '';
   const message = `No session was open for ${instance.spec.idleTimeout}${also}.`;
-  return { at: isIdleOpen(observed) ? now + MONITOR_RETRY_MS : at, ending: { reason: 'Idle', message } };
+  const isOpen = isIdleOpen(observed) || (now >= at && lacksReport(observed, at));
+  return { at: isOpen ? now + MONITOR_RETRY_MS : at, ending: { reason: 'Idle', message } };
 }
 
 function gpuFailure(observed: Observed): Deadline | undefined {
   // What the kubelet of a node that does not answer said last may be over. And the pod would not end.
-  const isCurrent = nodeLostSince(observed) === Number.POSITIVE_INFINITY;
-  if (observed.instance.spec.onGPUFailure !== 'Restart' || !isCurrent) return undefined;
+  if (observed.instance.spec.onGPUFailure !== 'Restart' || !isNodeHeard(observed)) return undefined;
   const { unhealthy = [] } = gpuHealth(observed) ?? {};
   if (unhealthy.length === 0) return undefined;
   const since = Math.min(...unhealthy.map((gpu) => Date.parse(gpu.since)));
@@ -104,62 +113,14 @@ function gpuFailure(observed: Observed): Deadline | undefined {
   return { at: since + GPU_GRACE_MS, ending: { reason: 'GPUUnhealthy', message } };
 }
 
-function stuck({ instance, pod }: Observed): Deadline | undefined {
-  if (pod === undefined) return undefined;
-  const scheduled = scheduledCondition(pod);
-  if (scheduled === undefined) {
-    if (pod.spec?.nodeName !== undefined) return undefined;
-    const message = `The scheduler did not report on the pod for ${SILENT_LIMIT_MS / 1000} seconds.`;
-    const granted = Date.parse(instance.status?.claim?.grantedAt ?? '');
-    return { at: granted + SILENT_LIMIT_MS, ending: { reason: 'PlaceLost', message } };
-  }
-  const since = Date.parse(scheduled.lastTransitionTime ?? '');
-  if (scheduled.status !== 'True') {
-    if (VOLUME_WAIT.test(scheduled.message ?? '')) {
-      const message = `The disk was not provisioned within ${VOLUME_LIMIT_MS / 1000} seconds: ${words(scheduled.message, '')}`;
-      return { at: since + VOLUME_LIMIT_MS, ending: { reason: 'PlaceLost', message } };
-    }
-    const message = `Another pod took the place: ${words(scheduled.message, 'the scheduler refuses the pod')}`;
-    return { at: since + UNSCHEDULABLE_LIMIT_MS, ending: { reason: 'PlaceLost', message } };
-  }
-  const waiting = waitingState(pod);
-  if (waiting === undefined) return undefined;
-  const said = `${waiting.reason}: ${words(waiting.message, 'no more is known')}`;
-  if (waiting.container !== MAIN_CONTAINER) return stuckBesideMain(waiting, said, since);
-  if (isBadImage(waiting.reason)) return { at: 0, ending: { reason: 'InvalidImage', message: said } };
-  if (isPullError(waiting.reason)) {
-    const message = `${waiting.reason}: ${pullWords(pod, waiting.message)}`;
-    return { at: since + PULL_LIMIT_MS, ending: { reason: 'ImagePullFailed', message } };
-  }
-  if (isNotCreated(waiting.reason)) {
-    const reason = isImageFault(waiting) ? 'ContainerInvalid' : 'ContainerNotCreated';
-    return { at: since + CREATE_LIMIT_MS, ending: { reason, message: said } };
-  }
-  return undefined;
-}
-
-// A fault of the operator's image, or of a container that a webhook added, is no fault of the tenant, whose instance is
-// not switched off for it, nor of the node.
-function stuckBesideMain(
-  { reason, container }: { reason: string; container: string },
-  said: string,
-  since: number,
-): Deadline | undefined {
-  const message = `Container ${container}, which is not of the instance's own, cannot start. The operator of the cluster must see to it. ${said}`;
-  const ending: Ending = { reason: 'PodFailed', message };
-  if (isBadImage(reason)) return { at: 0, ending };
-  if (isPullError(reason)) return { at: since + PULL_LIMIT_MS, ending };
-  return isNotCreated(reason) ? { at: since + CREATE_LIMIT_MS, ending } : undefined;
-}
-
 /** What will end the current start, the earliest first; milliseconds since the epoch. */
 export function deadlines(observed: Observed): Deadline[] {
-  return [lifetime(observed), idle(observed), gpuFailure(observed), stuck(observed)]
+  return [lifetime(observed), idle(observed), gpuFailure(observed), ...stuck(observed)]
     .filter((deadline) => deadline !== undefined)
     .toSorted((a, b) => a.at - b.at);
 }
 
-/** Since when the node does not answer, milliseconds since the epoch; Infinity while it does, 0 when it is gone. */
+/** Since when the node is not ready, milliseconds since the epoch; Infinity while it is ready, 0 when it is gone. */
 export function nodeLostSince({ node }: Pick<Observed, 'node'>): number {
   if (node === undefined) return 0;
   if (isNodeReady(node)) return Number.POSITIVE_INFINITY;

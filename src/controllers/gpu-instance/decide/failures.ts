@@ -1,6 +1,7 @@
 import { FAILURE_WINDOW_MS } from '../../../inventory/nodes/quarantine.ts';
-import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
+import { type GpuInstance, type GpuInstanceStatus, MOST_STARTS } from '../../../resources/instances/gpu-instance.ts';
 import { isAskedForAgain } from '../../../resources/instances/instance-state.ts';
+import { pauseEnd, pauseEndAfter } from './preemptions.ts';
 
 type Failures = GpuInstanceStatus['failures'];
 
@@ -11,37 +12,79 @@ const LONGEST_MS = 600_000;
 const GOOD_START_MS = 600_000;
 const MAX_NODES = 16;
 
+const HOUR_MS = 3_600_000;
+
 /** Milliseconds to wait after failures in a row: 1, 4, 16, 64, 256, then 600 seconds. At most eleven pods an hour. */
 function pauseAfter(count: number): number {
   return Math.min(LONGEST_MS, FIRST_MS * FACTOR ** (count - 1));
 }
 
-/** When the next start may come, milliseconds since the epoch; 0 after no failure or after an edit by the owner. */
-export function nextStartOf(instance: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): number {
+/** When the pause after failures is over, milliseconds since the epoch; 0 after no failure or after an edit by the owner. */
+function pausedUntil(instance: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>, now: number): number {
   const { failures } = instance.status ?? {};
   if (isAskedForAgain(instance) || failures === undefined || failures.count === 0) return 0;
-  return Date.parse(failures.lastTime) + pauseAfter(failures.count);
+  return pauseEndAfter(failures.lastTime, pauseAfter(failures.count), now);
 }
 
-/** The failures with one more. `upMs` is how long the failed start had been running. */
+/**
+ * When there may be one start more within an hour, whatever asks for it; 0 for now. A clock that was ahead left times
+ * that are still to come: they do not count.
+ */
+export function limitedUntil({ status }: Pick<GpuInstance, 'status'>, now: number): number {
+  const past = (status?.recentStarts ?? []).map((time) => Date.parse(time)).filter((time) => time <= now);
+  const first = past.at(-MOST_STARTS);
+  return first === undefined ? 0 : first + HOUR_MS;
+}
+
+/** When the next start may come, milliseconds since the epoch; 0 for now. */
+export function nextStartOf(instance: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>, now: number): number {
+  // An edit by the owner does not end the pause after a preemption.
+  return Math.max(pausedUntil(instance, now), pauseEnd(instance.status?.preemptions, now), limitedUntil(instance, now));
+}
+
+/** The starts of the last hour with one more. */
+export function withStart(starts: readonly string[] = [], start: string): string[] {
+  const since = Date.parse(start) - HOUR_MS;
+  return [...starts.filter((time) => Date.parse(time) > since), start].slice(-MOST_STARTS);
+}
+
+/**
+ * The failures with one more. `upMs` is how long the failed start had been running. `node`: where it failed, if the node
+ * is to blame; `avoided`: where its place was refused.
+ */
 export function withFailure(
   failures: Failures,
-  fact: { now: number; upMs: number; node: string | undefined },
+  fact: { now: number; upMs: number; node: string | undefined; avoided?: string | undefined },
 ): Failures {
   const before = fact.upMs >= GOOD_START_MS ? undefined : failures;
-  const nodes = new Set(nodesToAvoid(before, fact.now));
-  if (fact.node !== undefined) nodes.add(fact.node);
   return {
     count: (before?.count ?? 0) + 1,
     lastTime: new Date(fact.now).toISOString(),
-    ...(nodes.size > 0 && { nodes: [...nodes].slice(-MAX_NODES) }),
+    ...listed('nodes', before, fact.now, fact.node),
+    ...listed('avoided', before, fact.now, fact.avoided),
   };
 }
 
-/** Nodes where a start failed within the window. */
+function listed(list: 'nodes' | 'avoided', failures: Failures, now: number, node?: string) {
+  const nodes = new Set(isRecent(failures, now) ? failures[list] : []);
+  if (node !== undefined) nodes.add(node);
+  return nodes.size > 0 ? { [list]: [...nodes].slice(-MAX_NODES) } : {};
+}
+
+function isRecent(failures: Failures, now: number): failures is NonNullable<Failures> {
+  return failures !== undefined && Date.parse(failures.lastTime) + FAILURE_WINDOW_MS > now;
+}
+
+/** The failures after a good start: only the nodes stay known, for a while. */
+export function withoutCount(failures: Failures, now: number): Failures {
+  if (failures === undefined || nodesToAvoid(failures, now).length === 0) return undefined;
+  return { ...failures, count: 0 };
+}
+
+/** Nodes where a start failed within the window, or was refused its place. */
 export function nodesToAvoid(failures: Failures, now: number): string[] {
-  if (failures === undefined || Date.parse(failures.lastTime) + FAILURE_WINDOW_MS <= now) return [];
-  return failures.nodes ?? [];
+  if (!isRecent(failures, now)) return [];
+  return [...(failures.nodes ?? []), ...(failures.avoided ?? [])];
 }
 
 // What containerd and CRI-O (no command, users), runc (exec, chdir) and crun (executable file) say about faults of an

@@ -1,13 +1,10 @@
 import type { KubeObject } from '../../../kube/types.ts';
-import { INSTANCE_UID_LABEL, ownerOf } from '../../../resources/pod/owner.ts';
+import { DISK_POLICY_LABEL } from '../../../resources/pod/disk.ts';
+import { INSTANCE_LABEL, INSTANCE_UID_LABEL, ownerOf } from '../../../resources/pod/owner.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 
 /** Keeps the instance until its pods and its disk are dealt with and its usage record is written. */
 export const FINALIZER = 'berth.dev/cleanup';
-export const INSTANCE_LABEL = 'berth.dev/instance';
-
-/** On a disk: what becomes of it without its instance, Delete or Retain. */
-export const DISK_POLICY_LABEL = 'berth.dev/disk-policy';
 
 /** The labels of an instance's pods and disk. */
 export function labelsOf({ metadata }: Pick<GpuInstance, 'metadata'>): Record<string, string> {
@@ -25,10 +22,6 @@ export function podMetadata(instance: Pick<GpuInstance, 'metadata'>, name: strin
 /** The labels of an instance's disk. */
 export function diskLabelsOf(instance: Pick<GpuInstance, 'metadata' | 'spec'>): Record<string, string> {
   return { ...labelsOf(instance), [DISK_POLICY_LABEL]: instance.spec.diskPolicy };
-}
-
-export function diskNameOf(instance: Pick<GpuInstance, 'metadata'>): string {
-  return `${instance.metadata.name}-disk`;
 }
 
 /** The name of a usage record; `number` counts those of the instance from 0. */

@@ -3,7 +3,7 @@ import { instanceState, type InstanceState } from '../../../resources/instances/
 import { deadlines, MONITOR_RETRY_MS, NODE_GRACE_MS, nodeLostSince } from './deadlines.ts';
 import type { MonitorState, Observed } from './observed.ts';
 import type { Step } from './plan.ts';
-import { asksMonitor, scheduledCondition } from './pod/pod-facts.ts';
+import { asksMonitor, isBeingSetUp, scheduledCondition } from './pod/pod-facts.ts';
 
 /** Milliseconds between two tries of a login. */
 export const LOGIN_PAUSE_MS = 1_000;
@@ -11,6 +11,8 @@ export const LOGIN_PAUSE_MS = 1_000;
 export const JUPYTER_PAUSE_MS = 5_000;
 /** Milliseconds between two questions to the exporter of an instance while it answers and nothing depends on it. */
 const MONITOR_PAUSE_MS = 600_000;
+/** A node gets so many milliseconds to set up a pod before its events are read, and again from one look to the next. */
+export const TROUBLE_MS = 15_000;
 /** Milliseconds between two looks at a pod that the cache does not show. */
 const HIDDEN_RETRY_MS = 5_000;
 
@@ -48,6 +50,8 @@ export function monitorPauseMs(monitor: MonitorState | undefined, isDue: boolean
 
 interface LookReasons {
   step: Step;
+  /** When what a place waits for is over, milliseconds since the epoch; undefined where only a change helps. */
+  until?: number | undefined;
   /** When the status is worth a write; 0 when it was written. */
   writeAfterMs: number;
   /** When to try again to repair a pod or the disk. */
@@ -59,7 +63,7 @@ interface LookReasons {
 /** When to look again although nothing changes. */
 export function nextLook(
   observed: Observed,
-  { step, writeAfterMs, repairAfterMs, isHidden }: LookReasons,
+  { step, until, writeAfterMs, repairAfterMs, isHidden }: LookReasons,
 ): { requeueAfterMs: number } | undefined {
   const { now, pod, instance } = observed;
   const times: number[] = [];
@@ -67,12 +71,14 @@ export function nextLook(
   if (repairAfterMs !== undefined) times.push(now + repairAfterMs);
   if (isHidden) times.push(now + HIDDEN_RETRY_MS);
   if (step.do === 'wait') times.push(step.until);
-  if (observed.login === 'pending') times.push(now + LOGIN_PAUSE_MS);
+  if (until !== undefined) times.push(until);
   if (observed.jupyter !== undefined && observed.jupyter !== 'answers') times.push(now + JUPYTER_PAUSE_MS);
   if (observed.pod !== undefined && asksMonitor(observed, observed.pod)) {
     times.push(now + monitorPauseMs(observed.monitor, false));
   }
   if (instance.status?.claim !== undefined && instance.status.ending === undefined) {
+    if (observed.login === 'pending') times.push(now + LOGIN_PAUSE_MS);
+    if (pod !== undefined && isBeingSetUp(pod)) times.push(now + TROUBLE_MS);
     const due = deadlines(observed)[0];
     if (due !== undefined) times.push(due.at);
     const lost = nodeLostSince(observed) + NODE_GRACE_MS;

@@ -1,7 +1,9 @@
-import type { Node, Pod } from '../../../kube/types.ts';
+import type { Node, PersistentVolumeClaim, Pod } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { MonitorLine } from '../../../resources/pod/monitor.ts';
 import type { TemplateFate, TemplateSnapshot } from '../../../resources/instance-template.ts';
+import type { Reserved } from '../../../resources/instances/line.ts';
+import type { RentedGpus } from '../../../resources/instances/rented.ts';
 import type { Settings } from './settings.ts';
 
 /** Jupyter answers, does not answer yet, is not installed, or could not be looked for. */
@@ -26,6 +28,16 @@ export function monitorStateOf(said: MonitorLine | undefined, askedAt: number): 
   return { gpus, askedAt, busyAt: idleSeconds === undefined ? undefined : askedAt - idleSeconds * 1000 };
 }
 
+/** What the replicas that serve instances say of their use. */
+export interface SessionEvidence {
+  /** Before that, who wanted to use an instance may not have been able to; milliseconds since the epoch. */
+  since: number;
+  /** Every use until then is in the instances, milliseconds since the epoch. */
+  until: number;
+  /** The versions of the caches of instances that the replicas judged by. */
+  versions: readonly string[];
+}
+
 /** What an instance has of its template. */
 export interface ObservedTemplate {
   /** What it was rented with or, before that, what it would be rented with now. */
@@ -35,15 +47,24 @@ export interface ObservedTemplate {
 
 /** Everything that a decision about one instance depends on. */
 export interface Observed {
+  /** With the silences of its node until now. */
   instance: GpuInstance;
   /** Every pod of the instance, of any start. */
   pods: readonly Pod[];
+  /** Those of them whose program may run: they have GPUs, whatever becomes of their objects. */
+  running: readonly Pod[];
   /** The pod of the current start. */
   pod: Pod | undefined;
+  /** Its PersistentVolumeClaim; undefined when there is none, or only one of somebody else. */
+  disk: PersistentVolumeClaim | undefined;
   /** The node of the claim, or of the pod; undefined when it is gone. */
   node: Node | undefined;
   /** Undefined when the instance names none. `missing` and `tooLarge`: it cannot be rented so. */
   template: ObservedTemplate | 'missing' | 'tooLarge' | undefined;
+  /** What its owner sees in the offers, of an instance without a claim and without a price that was seen. */
+  offered?: { gpus: RentedGpus; pricePerHour: string; currency: string } | undefined;
+  /** The place that others leave for the instance; undefined where none do. */
+  reserved?: Reserved | undefined;
   /** Undefined when the template of the instance cannot be used. */
   settings: Settings | undefined;
   /** The ids in spec.sshKeyIds that no key has, and how many keys open the instance. */
@@ -56,6 +77,12 @@ export interface Observed {
   jupyter: JupyterState | undefined;
   /** The last answer of the exporter in the pod; undefined when there is none, or before the first answer. */
   monitor: MonitorState | undefined;
+  /** What the events of the pod say while its node sets it up, such as FailedMount; undefined while nothing is known. */
+  trouble: string | undefined;
+  /** Undefined where nobody serves instances. */
+  sessions: SessionEvidence | undefined;
+  /** Whether the pod must stay a moment longer, because the end of its log is being kept. */
+  keepsLog: boolean;
   /** Why a spent budget stops it; undefined while none does. */
   overspent: string | undefined;
   /** Milliseconds since the epoch. */

@@ -1,30 +1,37 @@
-import type { Grant, PlaceRequest, RefusalReason } from '../../../inventory/grant.ts';
+import type { GpuWish, Grant, PlaceRequest, RefusalReason } from '../../../inventory/grant.ts';
+import { priceLimitOf, rentedOf } from '../../../resources/instances/rented.ts';
 import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
-import type { Ending } from './endings.ts';
+import { type Ending, isOwed } from './endings.ts';
 import { nodesToAvoid } from './failures.ts';
 import { isolationNeeds } from './refusals/forbidden.ts';
 import type { Observed } from './observed.ts';
 import type { Settings } from './settings.ts';
 import type { Waiting } from './status/ready.ts';
 
+/** The GPUs that an instance asks for, whatever they cost. */
+export function wishFor(instance: Pick<GpuInstance, 'spec' | 'status'>): GpuWish {
+  const { offerId, gpu, type } = instance.spec;
+  return { offerId, gpu, rented: rentedOf(instance)?.gpus, type };
+}
+
 /** The place that an instance asks for. `only` are the nodes that its disk can be used on, undefined for all. */
 export function requestOf(
-  { instance, now }: Observed,
+  { instance, disk, now }: Observed,
   settings: Settings,
   { only, ceilings }: { only: PlaceRequest['only']; ceilings: Ceilings },
 ): PlaceRequest {
-  const { offerId, gpu, type, offerDiskSpace } = instance.spec;
+  const { offerDiskSpace } = instance.spec;
   return {
-    offerId,
-    gpu,
-    type,
+    ...wishFor(instance),
+    maxPrice: priceLimitOf(instance),
     diskGb: settings.diskGb,
     // The client saw the offer before the first start. Later starts take what there is.
     offerDiskSpace: (instance.status?.incarnation ?? 0) === 0 ? offerDiskSpace : undefined,
     image: settings.image,
     avoid: new Set(nodesToAvoid(instance.status?.failures, now)),
     only,
+    persistent: disk !== undefined,
     isolation: isolationNeeds(instance.spec, ceilings),
   };
 }
@@ -46,21 +53,36 @@ export function missingIsolation(
   return `GPUs are free, but not on a node that ${lacks.join(' and ')}. Wait for one, or ask the operator.`;
 }
 
+/** Whether an instance without a place fails: spec.onNoCapacity speaks of the starts that a person asks for. */
+export function mayFail(instance: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): boolean {
+  return instance.spec.onNoCapacity === 'Fail' && !isOwed(instance);
+}
+
 /** What follows when no node is left that can mount the disk: no GPUs that become free would help. */
-export function withoutDiskNode({ spec }: GpuInstance): { waiting: Waiting } | { refused: Ending } {
+export function withoutDiskNode(instance: GpuInstance): { waiting: Waiting } | { refused: Ending } {
   const message =
     'No node is left that can mount the disk of this instance. The operator can bring such a node back. Or delete the instance and create it anew: without its node the files on the disk are lost.';
-  if (spec.onNoCapacity === 'Fail') return { refused: { reason: 'NoCapacity', message } };
+  if (mayFail(instance)) return { refused: { reason: 'NoCapacity', message } };
   return { waiting: { reason: 'DiskNodeGone', message } };
 }
 
-/** What follows when there is no place: the instance waits in line, or its start ends where waiting does not help. */
+/**
+ * What follows when there is no place: the instance waits in line, or its start ends where waiting does not help. A
+ * start that Berth owes ends for no such reason: its disk and its GPUs were there once, and the operator can bring them
+ * back.
+ */
 export function withoutPlace(
-  { spec }: GpuInstance,
+  instance: GpuInstance,
   refusal: RefusalReason,
   message: string,
 ): { waiting: Waiting } | { refused: Ending } {
-  const canHeal = refusal === 'NoCapacity' || refusal === 'OfferNotFound';
-  if (spec.onNoCapacity === 'Fail' || !canHeal) return { refused: { reason: refusal, message } };
-  return { waiting: { reason: refusal === 'NoCapacity' ? 'WaitingForCapacity' : refusal, message } };
+  const { spec, status } = instance;
+  // Its owner, or the operator, has the last word about a price. Only a first request is answered at once.
+  const mayWait = spec.onNoCapacity === 'Queue' || (status?.incarnation ?? 0) > 0;
+  if (refusal === 'PriceTooHigh' && mayWait) return { waiting: { reason: refusal, message } };
+  if (refusal === 'PriceTooHigh') return { refused: { reason: 'NoCapacity', message } };
+  // Who named the disk of an offer had no start yet, and must not wait at the head of the line for another.
+  const isFull = refusal === 'NoCapacity' || (isOwed(instance) && refusal !== 'OfferChanged');
+  if (mayFail(instance) || (!isFull && refusal !== 'OfferNotFound')) return { refused: { reason: refusal, message } };
+  return { waiting: { reason: isFull ? 'WaitingForCapacity' : 'WaitingForOffer', message } };
 }

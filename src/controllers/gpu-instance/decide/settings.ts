@@ -16,8 +16,10 @@ export interface Settings {
 
 const DEFAULT_DISK_GB = 10;
 
-function mergeEnv(template: Settings['env'], own: Settings['env']): Settings['env'] {
-  const merged = new Map([...template, ...own].map(({ name, value }) => [name, value]));
+type Variables = NonNullable<GpuInstanceSpec['env']>;
+
+function mergeEnv(template: Variables, own: Variables): Settings['env'] {
+  const merged = new Map([...template, ...own].map(({ name, value = '' }) => [name, value]));
   return [...merged].map(([name, value]) => ({ name, value }));
 }
 

@@ -1,29 +1,48 @@
 import type { Grant } from '../../../inventory/grant.ts';
-import { MOST_CREATED_BY } from '../../../resources/instances/claim.ts';
+import { MOST_CREATED_BY, type Payers } from '../../../resources/instances/claim.ts';
 import {
   type Claim,
   CREATED_BY,
   type GpuInstance,
   type GpuInstanceStatus,
+  STARTED_BY,
 } from '../../../resources/instances/gpu-instance.ts';
 import { startHash } from '../../../resources/instances/instance-state.ts';
+import { firstRan, meterEnded } from '../../../resources/instances/meter.ts';
 import { podNameOf } from '../../../resources/pod/owner.ts';
-import { type Ending, type SeenEnding, settledEnding } from './endings.ts';
-import { nodesToAvoid, withFailure } from './failures.ts';
+import { type Ending, endingOf, isFaultOfCluster, type SeenEnding, settledEnding } from './endings.ts';
+import { deletingLimit } from './expiry.ts';
+import { withFailure, withoutCount, withStart } from './failures.ts';
+import { withPreemption } from './preemptions.ts';
+import { keptRented } from './rented.ts';
 import type { Settings } from './settings.ts';
 import { closedBill } from './usage.ts';
 
-/** Who created an instance, as its bill has it; undefined for a client of the Kubernetes API. */
-export function createdByOf({ metadata }: Pick<GpuInstance, 'metadata'>): string | undefined {
-  return metadata.annotations?.[CREATED_BY]?.slice(0, MOST_CREATED_BY) || undefined;
+/**
+ * Who pays for the next start. The caller who asked for it is one of them, if that is another; a start that Berth owes, as
+ * after a preemption, has the start request of the one that ended, and was asked for by nobody.
+ */
+export function payersOf({ metadata, spec, status }: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): Payers {
+  const named = (annotation: string): string | undefined =>
+    metadata.annotations?.[annotation]?.slice(0, MOST_CREATED_BY) || undefined;
+  const createdBy = named(CREATED_BY);
+  const isAskedFor = spec.startRequest !== undefined && spec.startRequest !== status?.ending?.startRequest;
+  const startedBy = isAskedFor ? named(STARTED_BY) : undefined;
+  return {
+    ...(createdBy !== undefined && { createdBy }),
+    ...(startedBy !== undefined && startedBy !== createdBy && { startedBy }),
+  };
 }
 
 /** The claim of a granted place. Its price does not change any more. */
-export function claimOf(instance: GpuInstance, { place }: Extract<Grant, { place: unknown }>, now: number): Claim {
+export function claimOf(
+  instance: GpuInstance,
+  { place, byPreemption = false }: Extract<Grant, { place: unknown }> & { byPreemption?: boolean },
+  now: number,
+): Claim {
   const { offerClass, node } = place;
   const interruptible = instance.spec.type === 'Interruptible';
   const share = offerClass.members.find((member) => member.node === node)?.resource.share;
-  const createdBy = createdByOf(instance);
   return {
     offerId: offerClass.id,
     pool: offerClass.pool.name,
@@ -39,7 +58,8 @@ export function claimOf(instance: GpuInstance, { place }: Extract<Grant, { place
     currency: offerClass.prices.currency,
     simulated: offerClass.simulated,
     diskGbMax: place.diskGbMax,
-    ...(createdBy !== undefined && { createdBy }),
+    ...payersOf(instance),
+    ...(byPreemption && { byPreemption }),
     grantedAt: new Date(now).toISOString(),
   };
 }
@@ -50,11 +70,13 @@ export function claimedStatus(
   claim: Claim,
   disk: { persistent: boolean; settings: Settings },
 ): GpuInstanceStatus {
-  const { ending: _ending, podUid: _uid, podIP: _ip, stages, ...rest } = instance.status ?? {};
+  const { ending: _ending, podUid: _uid, podIP: _ip, silences: _silences, stages, ...rest } = instance.status ?? {};
   const incarnation = (rest.incarnation ?? 0) + 1;
   const accepted = stages?.accepted;
+  const { uid } = instance.metadata;
   return {
     ...rest,
+    ...(uid !== undefined && { uid }),
     claim,
     incarnation,
     podName: podNameOf(instance, incarnation),
@@ -66,15 +88,39 @@ export function claimedStatus(
   };
 }
 
+/** Whether the status is that of another instance, which had this name before: a backup brought it back. */
+export function isBroughtBack({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>): boolean {
+  return status?.uid !== undefined && status.uid !== metadata.uid;
+}
+
+/** A status that a backup brought back, without the starts that usage records of the instance of before have. */
+export function readmittedStatus({ metadata, status = {} }: GpuInstance, recorded: ReadonlySet<number>) {
+  const { uid: _uid, intervals, claim, stages, ...rest } = status;
+  const { uid } = metadata;
+  const kept: GpuInstanceStatus = { ...rest, ...(uid !== undefined && { uid }), ...(stages && { stages }) };
+  if (intervals !== undefined) kept.intervals = intervals.filter(({ start }) => !recorded.has(start));
+  if (claim === undefined) return kept;
+  if (!recorded.has(status.incarnation ?? 0)) return { ...kept, claim };
+  const { byPreemption: _byPreemption, ...unbilled } = claim;
+  const { started: _started, ready: _ready, ...others } = stages ?? {};
+  return { ...kept, claim: unbilled, stages: others };
+}
+
 /** The status of a start that ends. */
 export function endedStatus(instance: GpuInstance, ending: Ending, now: number): GpuInstanceStatus {
+  const limit = deletingLimit(ending.reason, instance.spec);
+  const { disk, ...status } = instance.status ?? {};
   return {
-    ...instance.status,
+    ...status,
+    // Told once: the start that its owner asks for then makes a new disk.
+    ...(disk !== undefined && ending.reason !== 'DiskLost' && { disk }),
     ending: {
       reason: ending.reason,
       message: ending.message,
       at: new Date(ending.at ?? now).toISOString(),
+      ...(ending.at !== undefined && { finishedAt: new Date(ending.at).toISOString() }),
       ...(ending.by !== undefined && { by: ending.by }),
+      ...(limit !== undefined && { limit }),
       ...(instance.metadata.generation !== undefined && { generation: instance.metadata.generation }),
       startHash: startHash(instance.spec),
       ...(instance.spec.startRequest !== undefined && { startRequest: instance.spec.startRequest }),
@@ -82,25 +128,43 @@ export function endedStatus(instance: GpuInstance, ending: Ending, now: number):
   };
 }
 
-/** The status when no pod is left: the bill is closed and the place given back, in one write. */
+/** The status of an instance that is refused before it had a place. A pause comes before the next try. */
+export function refusedStatus(instance: GpuInstance, ending: Ending, now: number): GpuInstanceStatus {
+  const status = endedStatus(instance, ending, now);
+  if (endingOf(status)?.rule.next !== 'backOff') return status;
+  return { ...status, failures: withFailure(status.failures, { now, upMs: 0, node: undefined }) };
+}
+
+/** The status when no program runs any more: the bill is closed and the place given back, in one write. */
 export function releasedStatus(instance: GpuInstance, ending: SeenEnding, now: number): GpuInstanceStatus {
   const { claim, podName: _name, podUid: _uid, podIP: _ip, unhealthyGPUs: _gpus, ...rest } = instance.status ?? {};
-  const end = Date.parse(ending.at);
-  const bill = closedBill({ ...rest, ...(claim && { claim }) }, end);
-  const { failures: before, stages, usage: _usage, ...kept } = rest;
-  const upMs = stages?.ready === undefined ? 0 : Math.max(0, end - Date.parse(stages.ready));
+  const end = meterEnded(ending);
+  const bill = closedBill({ ...rest, ...(claim && { claim: billedClaim(claim, rest.stages, ending) }) }, end);
+  const { failures: before, preemptions, rented: _rented, stages, usage: _usage, silences: _silences, ...kept } = rest;
+  const upMs = Math.max(0, end - (firstRan(stages) ?? end));
   const node = ending.rule.blamesNode ? claim?.node : undefined;
+  const avoided = ending.rule.avoidsNode ? claim?.node : undefined;
   const failures =
     ending.rule.next === 'backOff'
-      ? withFailure(before, { now: end, upMs, node })
+      ? withFailure(before, { now: end, upMs, node, avoided })
       : afterGoodStart(before, ending, now);
   return {
     ...kept,
+    ...keptRented(instance),
     ...settledEnding(instance),
     ...bill,
     ...(failures && { failures }),
+    ...(claim && { recentStarts: withStart(rest.recentStarts, claim.grantedAt) }),
+    ...(ending.reason === 'Preempted' && { preemptions: withPreemption(preemptions, { now, upMs }) }),
     stages: { ...stages, stopped: new Date(now).toISOString() },
   };
+}
+
+/** The claim as its bill has it: nobody pays for a start that a fault of the cluster ended before its container ran. */
+function billedClaim(claim: Claim, stages: GpuInstanceStatus['stages'], { reason }: SeenEnding): Claim {
+  if (firstRan(stages) !== undefined || !isFaultOfCluster(reason)) return claim;
+  const { byPreemption: _byPreemption, ...rest } = claim;
+  return rest;
 }
 
 /** A start that its owner ended was good. The nodes where starts failed stay known for a while. */
@@ -109,7 +173,5 @@ function afterGoodStart(
   ending: SeenEnding,
   now: number,
 ): GpuInstanceStatus['failures'] {
-  if (failures === undefined || ending.rule.next === 'restart') return failures;
-  const nodes = nodesToAvoid(failures, now);
-  return nodes.length === 0 ? undefined : { count: 0, lastTime: failures.lastTime, nodes };
+  return ending.rule.next === 'restart' ? failures : withoutCount(failures, now);
 }

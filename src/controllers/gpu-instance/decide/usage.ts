@@ -30,7 +30,7 @@ export function closedBill(status: GpuInstanceStatus, end: number): Bill {
   const lastProduct = { product: claim.product, gpuCount: claim.gpuCount };
   const interval = intervalOf(status, end);
   const intervals = [...endedIntervals(status), ...(interval ? [interval] : [])];
-  // A start that was never ready cost nothing, in the currency of its place.
+  // A start whose container never ran cost nothing, in the currency of its place.
   const none = { gpuSeconds: 0, cost: '0.00', currency: claim.currency };
   return { usage: interval ? withInterval(usage, interval) : (usage ?? none), intervals, lastProduct };
 }

@@ -9,7 +9,7 @@ export interface RenderOptions {
   model: string;
   quirks: Quirks;
   maxTokens: number | undefined;
-  /** The client needs the size of the prompt before the first token. */
+  /** The client needs the size of the prompt before the first token, or the bill must not wait for the last one. */
   earlyUsage: boolean;
 }
 

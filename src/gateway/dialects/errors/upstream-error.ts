@@ -2,30 +2,7 @@ import { isObject, type Json } from '../../../lib/json.ts';
 import { excerpt, objectsOf, optionalString, parseJson, textValue } from '../fields.ts';
 import type { ClientError } from '../types.ts';
 import { CONTEXT_LENGTH_EXCEEDED, readOverflow } from './context-overflow.ts';
-
-/** Longer messages are cut before the patterns run, because these take more than linear time, and again after. */
-const MAX_INPUT = 4000;
-const MAX_MESSAGE = 1000;
-const URL = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>)\]}]+/gi;
-const IPV4 = /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b/g;
-const IPV6 = /\[[0-9a-f:]*:[0-9a-f:]+\](?::\d{1,5})?|\b(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b/gi;
-const CLUSTER_NAME =
-  /\b[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9-]+)*\.(?:svc|pod|cluster\.local|internal|local|lan)(?:\.[a-z0-9-]+)*(?::\d{1,5})?\b/gi;
-const HOST_PORT = /\b[a-z](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9-]+)*:\d{2,5}\b(?!\d)/gi;
-const FILE_PATH = /(?:\/(?:usr|opt|app|home|root|workspace|tmp|var|mnt|data|models)\/)[^\s"',:)]*/g;
-
-/** Text without URLs, addresses, host names with a port and file paths, which would show the inside of the cluster. */
-function withoutAddresses(text: string): string {
-  const clean = text
-    .slice(0, MAX_INPUT)
-    .replace(URL, '[address]')
-    .replace(IPV4, '[address]')
-    .replace(IPV6, '[address]')
-    .replace(CLUSTER_NAME, '[address]')
-    .replace(HOST_PORT, '[address]')
-    .replace(FILE_PATH, '[path]');
-  return clean.length > MAX_MESSAGE ? `${clean.slice(0, MAX_MESSAGE)}…` : clean;
-}
+import { withoutAddresses } from './without-addresses.ts';
 
 /**
  * Reads an engine's error for the client, in any shape that engines use. A server that refuses the gateway itself (401,

@@ -64,8 +64,8 @@ const SEARCHED_BYTES = 16_384;
 const IMAGE_DEPTH = 3;
 
 /**
- * Estimates the tokens of a prompt from the bytes of its body, for limits and for what was cut off. Counts an image as
- * one, not by the bytes of its data.
+ * Estimates the tokens of a prompt from the bytes of its body, for limits and for what was cut off. Counts an image, a
+ * sound or a file as one image, not by the bytes of its data.
  */
 export function promptTokens(body: Json, bytes: number): number {
   if (bytes < SEARCHED_BYTES) return Math.ceil(bytes / BYTES_PER_TOKEN);
@@ -75,7 +75,7 @@ export function promptTokens(body: Json, bytes: number): number {
   return Math.ceil(Math.max(0, bytes - found.bytes) / BYTES_PER_TOKEN) + found.count * TOKENS_PER_IMAGE;
 }
 
-/** Adds the images that a list carries as data: in messages and items, their parts, and the parts of a tool result. */
+/** Adds the images, sounds and files that a list carries as data: in messages and items, their parts, and the parts of a tool result. */
 function addImages(list: unknown, found: { count: number; bytes: number }, depth: number): void {
   if (!Array.isArray(list)) return;
   for (const part of list as unknown[]) {
@@ -91,8 +91,11 @@ function addImages(list: unknown, found: { count: number; bytes: number }, depth
   }
 }
 
-function imageBytes({ type, source, image_url: image }: Json): number {
-  if (type === 'image') return isObject(source) && source.type === 'base64' ? textValue(source.data).length : 0;
+function imageBytes({ type, source, image_url: image, input_audio: audio, file, file_data: data }: Json): number {
+  if (type === 'image' || type === 'document')
+    return isObject(source) && source.type === 'base64' ? textValue(source.data).length : 0;
+  if (type === 'input_audio') return isObject(audio) ? textValue(audio.data).length : 0;
+  if (type === 'file' || type === 'input_file') return textValue(isObject(file) ? file.file_data : data).length;
   if (type !== 'image_url' && type !== 'input_image') return 0;
   const url = textValue(isObject(image) ? image.url : image);
   return url.startsWith('data:image/') ? url.length : 0;

@@ -1,7 +1,8 @@
 import { isObject, type Json } from '../../../lib/json.ts';
-import { DialectError, invalid } from '../errors/dialect-error.ts';
+import { DialectError, invalid, unsupported } from '../errors/dialect-error.ts';
 import { arrayAt, objectAt, objectsOf, optionalNumber, optionalString, parseJson, textValue } from '../fields.ts';
 import { withoutBillingLine } from './billing-line.ts';
+import { isFreeData } from './free-data.ts';
 import type { Dialect, HistoryItem } from '../types.ts';
 import { textOf } from '../conversation.ts';
 
@@ -42,10 +43,100 @@ export function inspectRequest(dialect: Dialect, body: unknown): Inspection {
   };
 }
 
-/** Checks that a body is an object and names a model. Throws DialectError. */
+/** Numbers by which servers decide. Many of them also read the number in a text, or `true` as 1. */
+const LIMITS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'min_tokens', 'n', 'best_of'] as const;
+
+/** Fields by which a proxy of the operator says where an engine connects to, or which adapter it runs beside the model. */
+const OF_PROXIES = [
+  'kv_transfer_params',
+  'ec_transfer_params',
+  'bootstrap_host',
+  'bootstrap_port',
+  'bootstrap_room',
+  'lora',
+  'lora_path',
+] as const;
+
+/** Where vLLM takes the same fields from. */
+const OF_ENGINE = 'vllm_xargs';
+
+/**
+ * Fields by which a caller decides for everybody at a server: what it runs as a program or loads, whom it serves first,
+ * and whose session, slot or request of it a call is.
+ */
+const OF_SERVERS = [
+  'chat_template',
+  'custom_logit_processor',
+  'logits_processors',
+  'priority',
+  'data_parallel_rank',
+  'session_params',
+  'rid',
+  'id_slot',
+] as const;
+
+/** Tensors in the place of a prompt or a picture, which engines load (vLLM's prompt_embeds and image_embeds). */
+const TENSORS = /_embeds$/;
+
+/** What vLLM takes for arguments of its own where a template gets variables: the program, and whether to make tokens. */
+const OF_TEMPLATES = ['chat_template', 'tokenize'] as const;
+const TEMPLATE_VARIABLES = 'chat_template_kwargs';
+
+/** Checks that a body is an object, names a model and nothing beside it, and has its limits as numbers. Throws DialectError. */
 export function checkBody(body: unknown): asserts body is Json & { model: string } {
   if (!isObject(body)) throw new DialectError({ status: 400, message: 'The body must be a JSON object.' });
   if (typeof body.model !== 'string' || body.model === '') throw missing('model');
+  refuseOfProxies(body);
+  if (typeof (body.cache_salt ?? '') !== 'string') throw invalid('cache_salt', 'expected a text');
+  for (const name of LIMITS) if (typeof (body[name] ?? 0) !== 'number') throw invalid(name, 'expected a number');
+}
+
+/** Throws DialectError 400 for what only a proxy of the operator says to an engine. */
+export function refuseOfProxies(body: Json): void {
+  const inside = isObject(body[OF_ENGINE]) ? body[OF_ENGINE] : {};
+  const found = firstOf(body, OF_PROXIES) ?? firstOf(inside, OF_PROXIES, OF_ENGINE);
+  if (found === undefined) return;
+  throw unsupported(
+    found,
+    `'${found}' is for the operator of a model server. Remove it, and name an adapter as the model.`,
+  );
+}
+
+/** Throws DialectError 400 for a field by which a caller would decide for the others at a server. */
+export function refuseOfServers(body: Json): void {
+  const variables = isObject(body[TEMPLATE_VARIABLES]) ? body[TEMPLATE_VARIABLES] : {};
+  const found =
+    firstOf(body, OF_SERVERS) ?? firstOf(variables, OF_TEMPLATES, TEMPLATE_VARIABLES) ?? tensorsIn(body, true);
+  if (found === undefined) return;
+  throw unsupported(
+    found,
+    `'${found}' would decide for all tenants that share the servers of this model. Remove it, or call a server of your own.`,
+  );
+}
+
+/** The name of the first field with tensors, at any depth. */
+function tensorsIn(value: unknown, isBody: boolean): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (Array.isArray(value)) {
+    for (const inner of value) {
+      const found = tensorsIn(inner, false);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+  const object = value as Json;
+  for (const [name, inner] of Object.entries(object)) {
+    if (TENSORS.test(name) && inner !== null) return name;
+    const found = isFreeData(name, object, isBody) ? undefined : tensorsIn(inner, false);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** The path of the first of these fields that is set. */
+function firstOf(value: Json, names: readonly string[], path?: string): string | undefined {
+  const name = names.find((one) => (value[one] ?? null) !== null);
+  return name === undefined || path === undefined ? name : `${path}.${name}`;
 }
 
 function missing(param: string): DialectError {

@@ -17,7 +17,7 @@ export interface CliPackage {
 }
 
 /** A relative import of a source file, as TypeScript's own compiler rewrites it. */
-const IMPORT = /((?:from|import)\s*\(?\s*'\.{1,2}\/[^']*)\.ts'/g;
+const IMPORT = /((?:from|import)\s*(?:\(\s*)?'\.{1,2}\/[^']*)\.ts'/g;
 
 function scriptOf(name: string): { name: string; text: string } {
   const text = readFileSync(new URL(name, SOURCES), 'utf8');

@@ -2,13 +2,7 @@ import { keyOf } from '../../../kube/types.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { FairShares } from '../../../lib/shares.ts';
 import { fold } from '../../../resources/history-fold.ts';
-import {
-  HISTORY_OF,
-  INSTANCE_HISTORIES,
-  type InstanceHistory,
-  type InstanceHistorySpec,
-  toEventRecord,
-} from '../../../resources/instance-history.ts';
+import { type InstanceHistorySpec, toEventRecord } from '../../../resources/instance-history.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
 import { overloaded } from '../../interface/errors/busy.ts';
@@ -17,6 +11,7 @@ import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
 import { type Call, route } from '../../interface/route.ts';
 import { sendJson } from '../../interface/send.ts';
 import { instanceNotFound, instanceOf, type InstanceSource } from '../instances/find.ts';
+import { findHistory } from '../instances/histories.ts';
 import { type FollowedHistory, followHistory } from './follow.ts';
 import { type EventListRecord, eventListSchema } from './schema.ts';
 
@@ -27,41 +22,23 @@ export interface EventsContext extends InstanceSource {
   logFollows: FairShares;
 }
 
-/** A label's value, which the names of instances are. */
-const ID = /^[a-z0-9](?:[-a-z0-9.]{0,61}[a-z0-9])?$/;
-
-async function histories({ client }: EventsContext, namespace: string, id: string): Promise<InstanceHistory[]> {
-  if (!ID.test(id)) return [];
-  return (await client.list(INSTANCE_HISTORIES, { namespace, labelSelector: `${HISTORY_OF}=${id}` })).items;
-}
-
-/** The history that is stored, with what the instance says since; of the newest instance of this name. */
-function historyOf(
-  stored: readonly InstanceHistory[],
-  instance: GpuInstance | undefined,
-  now: number,
-): InstanceHistorySpec | undefined {
-  if (instance !== undefined) {
-    const own = stored.find(({ spec }) => spec.instanceUid === instance.metadata.uid);
-    return fold(own?.spec, instance, { gone: false, now });
-  }
-  const created = ({ metadata }: InstanceHistory): string => String(metadata.creationTimestamp);
-  const [newest] = stored.toSorted((a, b) => (created(a) < created(b) ? 1 : -1));
-  return newest?.spec;
-}
-
-/** Throws 404 when there is none. */
+/**
+ * The history that is stored, with what the instance says since; of the newest instance of this name. Throws 404 when
+ * there is none.
+ */
 async function read(
   context: EventsContext,
   { request, caller: { namespace } }: Call,
   instance: GpuInstance | undefined,
 ): Promise<InstanceHistorySpec> {
-  const { clock, logReads } = context;
+  const { client, clock, logReads } = context;
   // Each reading asks the API server.
   if (logReads.take(namespace, 1) !== 'taken') throw overloaded('readings of histories');
   try {
-    const stored = await histories(context, namespace, String(request.params['instanceId']));
-    const history = historyOf(stored, instance, clock.now());
+    const id = String(request.params['instanceId']);
+    const stored = await findHistory(client, { namespace, id, uid: instance?.metadata.uid });
+    const history =
+      instance === undefined ? stored?.spec : fold(stored?.spec, instance, { gone: false, now: clock.now() });
     if (history === undefined) throw instanceNotFound();
     return history;
   } finally {

@@ -27,7 +27,7 @@ function holderOf({ instance, claim }: Placed): FleetGpus['instances'][number] {
 }
 
 /** Why nothing new is placed on a node, first what weighs most. */
-function standingOf(node: Node, { facts, quarantined }: NodeView): Pick<FleetNode, 'state' | 'message'> {
+function standingOf(node: Node, { facts, quarantined, switched }: NodeView): Pick<FleetNode, 'state' | 'message'> {
   const { pool } = facts;
   if (!isNodeReady(node)) {
     const message = findCondition(node.status?.conditions, 'Ready')?.message ?? 'The kubelet has not reported yet.';
@@ -42,6 +42,11 @@ function standingOf(node: Node, { facts, quarantined }: NodeView): Pick<FleetNod
   if (quarantined) {
     const message = 'In quarantine: instances keep failing to start here. It opens by itself within ten minutes.';
     return { state: 'quarantined', message };
+  }
+  if (switched) {
+    const message =
+      'Its GPUs were divided otherwise, or became fewer, while instances have them. It opens when these have ended.';
+    return { state: 'closed', message };
   }
   if (typeof isolationOn(facts) === 'string') {
     return { state: 'closed', message: 'Its container runtime cannot do what the pool requires: user namespaces.' };

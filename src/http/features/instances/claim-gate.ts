@@ -1,13 +1,14 @@
 import type { Clock } from '../../../lib/clock.ts';
-import { FairShares, Shares } from '../../../lib/shares.ts';
+import { FairShares } from '../../../lib/shares.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
 import { overloaded } from '../../interface/errors/busy.ts';
 
 /** A tenant may be inside at most twice as often as there is room left: two thirds of the width when it is alone. */
 const FACTOR = 2;
-/** Requests that wait, of all tenants and of one. */
+/** Requests that wait, of all tenants and of one, which gets a quarter when it is alone. */
 const MOST_WAITING = 1024;
 const MOST_WAITING_PER_TENANT = 256;
+const WAITING_FACTOR = 1 / 3;
 
 /** Requests of one tenant that wait, in order. */
 type Line = Set<() => void>;
@@ -21,7 +22,7 @@ type Line = Set<() => void>;
 export class ClaimGate {
   readonly #clock: Clock;
   readonly #inside: FairShares;
-  readonly #waiting = new Shares(MOST_WAITING);
+  readonly #waiting = new FairShares(MOST_WAITING, WAITING_FACTOR);
   /** By tenant; whose turn is next stands first. */
   readonly #lines = new Map<string, Line>();
 

@@ -1,3 +1,4 @@
+import { isPlaceComing } from '../../../caches/line-order.ts';
 import { keyOf, type ObjectRef } from '../../../kube/types.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import type { Clock } from '../../../lib/clock.ts';
@@ -5,9 +6,21 @@ import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
 
 /** For an instance that does not queue these are refusals, although the controller would try again. */
-const NO_ROOM: ReadonlySet<string> = new Set(['QuotaExceeded', 'TenantLimit', 'BudgetExceeded']);
+const NO_ROOM: ReadonlySet<string> = new Set([
+  'QuotaExceeded',
+  'NetworkOpen',
+  'TenantLimit',
+  'BudgetExceeded',
+  'PodRejected',
+]);
 
-/** What the controller decided about a new instance; `queued` when it waits for its place, as the client wants. */
+/** What the instance names is not there, or cannot be used. */
+const WITHOUT: ReadonlySet<string> = new Set(['WaitingForOffer', 'TemplateNotFound', 'TemplateTooLarge']);
+
+/**
+ * What the controller decided about a new instance; `queued` when it waits for its place, as the client wants or because
+ * others end for it.
+ */
 export type Decision = 'granted' | 'queued' | 'refused' | 'gone';
 
 /**
@@ -18,6 +31,9 @@ export function decisionOf(instance: GpuInstance): Decision | undefined {
   if (instance.metadata.deletionTimestamp !== undefined) return 'gone';
   if ((instance.status?.incarnation ?? 0) > 0) return 'granted';
   const { state, reason } = instanceState(instance);
+  if (isPlaceComing(instance)) return 'queued';
+  // Offers and templates come, and clients send ids that none ever had: one without them has nothing to wait for.
+  if (WITHOUT.has(reason)) return 'refused';
   if (instance.spec.onNoCapacity === 'Queue' && state === 'pending' && reason !== 'Pending') return 'queued';
   // The controller tries again when there is room. A client that does not queue gets its refusal now.
   const isOver = instance.spec.onNoCapacity === 'Fail' && NO_ROOM.has(reason);

@@ -1,6 +1,7 @@
 import { KubeError, NotFoundError, TimeoutError } from '../../../kube/errors.ts';
 import type { LogTarget } from '../../../kube/streams/pod-log.ts';
 import { keyOf, type Pod } from '../../../kube/types.ts';
+import { hasInOrder } from '../../../lib/in-order.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
@@ -58,7 +59,7 @@ export function noContainer(instance: GpuInstance): ApiError {
   const why = message === '' ? '' : ` ${message}`;
   const gone = state === 'stopped' || state === 'failed';
   const next = gone
-    ? 'Its log went with its pod. Start the instance to get another.'
+    ? 'No log of its last start was kept: its container never started, or its node did not answer. Start the instance to get one.'
     : 'Try again when it runs, or use follow=true, which waits.';
   return new ApiError(
     'instance_not_running',
@@ -67,7 +68,7 @@ export function noContainer(instance: GpuInstance): ApiError {
 }
 
 // The words of the kubelet (pkg/kubelet/kubelet_pods.go, validateContainerLogStatus), which come as 400.
-const NO_PREVIOUS = /previous terminated container .* not found/;
+const NO_PREVIOUS = ['previous terminated container ', ' not found'];
 const NO_CONTAINER = /is waiting to start|is terminated|is not available/;
 
 /** The answer for a log that the kubelet does not give. */
@@ -75,7 +76,7 @@ export function logFailure(error: unknown, instance: GpuInstance): unknown {
   if (!(error instanceof KubeError)) return error;
   const { status, statusMessage } = error;
   if (error instanceof NotFoundError) return noContainer(instance);
-  if (status === 400 && NO_PREVIOUS.test(statusMessage)) {
+  if (status === 400 && hasInOrder(statusMessage, NO_PREVIOUS)) {
     const message = 'The container was not restarted since the instance was started: there is no earlier log.';
     return new ApiError('log_not_found', message, { cause: error });
   }
@@ -88,8 +89,8 @@ export function logFailure(error: unknown, instance: GpuInstance): unknown {
   return error;
 }
 
-export function nodeSilent(instance: GpuInstance, cause: unknown): ApiError {
-  const node = instance.status?.claim?.node;
+export function nodeSilent(instance: GpuInstance | undefined, cause: unknown): ApiError {
+  const node = instance?.status?.claim?.node;
   const message = `The node ${node === undefined ? '' : `${node} `}of the instance does not give its log now. The instance may run on. Try again.`;
   return new ApiError('log_unavailable', message, { retryAfterSeconds: 5, cause });
 }

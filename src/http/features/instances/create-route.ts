@@ -111,7 +111,6 @@ export const createInstanceRoute = routeWithBody({
     'quota_exceeded',
     'tenant_limit',
     'budget_exceeded',
-    'not_a_tenant',
     'template_not_found',
     'offer_unavailable',
     'offer_changed',

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { isPlaceComing } from '../../../caches/line-order.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { AlreadyExistsError, ConflictError } from '../../../kube/errors.ts';
@@ -17,6 +18,7 @@ import { idempotencyConflict, type ObjectNames, otherBody, REQUEST_HASH } from '
 import type { ClaimGate } from './claim-gate.ts';
 import { type ClaimWaiter, decisionOf, type WaitResult } from './claim-waiter.ts';
 import { type Foreseen, type Foreseer, foreseeRefusal } from './foresee.ts';
+import { historiesOf } from './histories.ts';
 import { CONFIRM_MS, type PendingRemovals } from './reaper.ts';
 
 /** How long a client waits for the decision of the controller. */
@@ -78,6 +80,9 @@ async function newInstance({ clock, idempotentName }: CreateDeps, request: Creat
  * before, this function deletes the instance; when this process dies before, the reaper of any replica does. The reaper
  * of this replica deletes what this function could not. A process that dies after it has taken the annotation away, and
  * before the client has the answer, leaves the instance in the client's list.
+ *
+ * An instance that others end for stays all the same: their work would be lost for nothing. The controller writes that
+ * before it ends anybody, and the deletion names the version that was seen, so one of the two comes first.
  * @throws ApiError claim_timeout, idempotency_conflict, instance_deleting, too_many_at_once, overloaded; KubeError
  */
 export async function createInstance(
@@ -134,14 +139,19 @@ interface Known {
   replayed: boolean;
   /** The place goes to an instance that has waited longer. */
   isBehind: boolean;
+  /** Others end for it: it stays, also when its client has left. */
+  isComing: boolean;
 }
 
 type End = { do: 'answer' | 'confirm'; outcome: 'granted' | 'queued' } | { do: 'refuse' | 'deleted' | 'timeout' };
 
-/** How a request ends. Where it has no key, the client must be there for an answer, and the instance goes otherwise. */
-export function endOf({ decision, queues, hasKey, hasLeft, replayed, isBehind }: Known): End {
+/**
+ * How a request ends. Where it has no key, the client must be there for an answer, and the instance goes otherwise, unless
+ * others end for it.
+ */
+export function endOf({ decision, queues, hasKey, hasLeft, replayed, isBehind, isComing }: Known): End {
   const outcome = decision === 'timeout' && queues ? 'queued' : decision;
-  if ((outcome === 'granted' || outcome === 'queued') && (hasKey || !hasLeft)) {
+  if ((outcome === 'granted' || outcome === 'queued') && (hasKey || !hasLeft || isComing)) {
     return { do: hasKey ? 'answer' : 'confirm', outcome };
   }
   if (outcome === 'refused') return { do: 'refuse' };
@@ -159,17 +169,19 @@ async function claim(deps: CreateDeps, request: CreateRequest): Promise<Created>
   const isShared = waited.decision === 'refused' && hasKey;
   const { decision, instance = created } = isShared ? await withdraw(deps, waited) : waited;
   const isBehind = instanceState(instance).reason === 'WaitingForCapacity';
-  const known = { decision, queues: spec.onNoCapacity === 'Queue', hasKey, replayed, isBehind };
+  const isComing = isPlaceComing(instance);
+  const known = { decision, queues: spec.onNoCapacity === 'Queue', hasKey, replayed, isBehind, isComing };
   let end = endOf({ ...known, hasLeft: signal.aborted });
   if (end.do === 'answer') return { outcome: end.outcome, instance, replayed };
   if (end.do === 'confirm') {
-    const confirmed = await confirm(deps, created);
+    const confirmed = await confirm(deps, instance);
     if (confirmed.metadata.deletionTimestamp !== undefined) throw deleted();
-    if (!signal.aborted) return { outcome: end.outcome, instance: confirmed, replayed };
+    if (!signal.aborted || isComing) return { outcome: end.outcome, instance: confirmed, replayed };
     // The client left meanwhile: confirm() can take a minute with its retries.
     end = endOf({ ...known, hasLeft: true });
   }
-  if (!hasKey) await remove(deps, created);
+  const kept = hasKey ? undefined : await removeUnknown(deps, instance);
+  if (kept !== undefined) return { outcome: 'queued', instance: kept, replayed };
   if (end.do === 'refuse') return { outcome: 'refused', instance, replayed };
   if (end.do === 'deleted') throw deleted();
   throw timedOut(hasKey ? RETRY_WITH_KEY : RETRY);
@@ -182,9 +194,24 @@ async function confirm(deps: CreateDeps, created: GpuInstance): Promise<GpuInsta
   try {
     return await deps.client.patch(GPU_INSTANCES, { namespace, name }, body, { type: 'merge' });
   } catch (error) {
-    await remove(deps, created);
+    // Where others end for it, the reaper sees to it.
+    if (!isPlaceComing(created)) await remove(deps, created);
     throw error;
   }
+}
+
+/** Removes an instance that no client knows of. Where others end for it by now, it is kept instead, and returned. */
+async function removeUnknown(deps: CreateDeps, unknown: GpuInstance): Promise<GpuInstance | undefined> {
+  let instance = unknown;
+  for (let tries = 0; tries < WITHDRAW_TRIES; tries += 1) {
+    if (isPlaceComing(instance)) return confirm(deps, instance);
+    if (await remove(deps, instance, instance.metadata.resourceVersion)) return undefined;
+    const now = await findObject(deps.client, GPU_INSTANCES, instance.metadata);
+    if (now === undefined || now.metadata.uid !== instance.metadata.uid) return undefined;
+    instance = now;
+  }
+  await remove(deps, instance);
+  return undefined;
 }
 
 /**
@@ -225,10 +252,25 @@ async function remove(deps: CreateDeps, { metadata }: GpuInstance, resourceVersi
   return true;
 }
 
+/** What a history has of an instance whose client had a 201. One that a quota refused may have had a place before. */
+const RENTED: ReadonlySet<string> = new Set(['Scheduled', 'Started', 'Ready', 'PlaceComing']);
+
+/** Whether an instance of this name was rented, as its history says. */
+async function wasRented(client: KubeClient, { metadata: { namespace = '', name }, spec }: GpuInstance) {
+  const isQueued = (reason: string): boolean => spec.onNoCapacity === 'Queue' && reason === 'WaitingForCapacity';
+  for await (const history of historiesOf(client, { namespace, id: name }))
+    if (history.spec.entries.some(({ reason }) => RENTED.has(reason) || isQueued(reason))) return true;
+  return false;
+}
+
 async function createOrFind(deps: CreateDeps, request: CreateRequest) {
   const { client, clock, waiter } = deps;
   const wanted = await newInstance(deps, request);
   const { namespace, name } = wanted.metadata;
+  const isOver = request.idempotency !== undefined && (await wasRented(client, wanted));
+  if (isOver && (await findObject(client, GPU_INSTANCES, { namespace, name })) === undefined) {
+    throw idempotencyConflict('The instance of this Idempotency-Key was deleted. To rent another, use a new key.');
+  }
   const end = clock.monotonic() + DECISION_MS;
   for (;;) {
     try {

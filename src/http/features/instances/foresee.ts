@@ -2,13 +2,15 @@ import type { CeilingsOf } from '../../../access/ceilings.ts';
 import { type BudgetOf, type Price, spentMessage } from '../../../budgets/counted.ts';
 import { tenantBudget } from '../../../budgets/words.ts';
 import { admission, type Terms, withinCeilings } from '../../../inventory/admission.ts';
-import type { Place, PlaceRequest } from '../../../inventory/grant.ts';
+import type { Place, PlaceRequest, RefusalReason } from '../../../inventory/grant.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
+import { priceLimitOf } from '../../../resources/instances/rented.ts';
 
 /** Watch caches may be this far behind: a refusal counts only when it is still there after this time. */
 const LAG_MS = 200;
+const NO_PLACE: ReadonlySet<RefusalReason> = new Set(['OfferNotFound', 'NoCapacity', 'PriceTooHigh']);
 
 export interface Foreseer {
   offers: Pick<Inventory, 'grant' | 'preempt' | 'heldBy' | 'sharesFor'>;
@@ -20,8 +22,10 @@ export interface Foreseer {
 export type Foreseen = { reason: 'NoPlace' } | { reason: 'TenantLimit' | 'BudgetExceeded'; message: string };
 
 /** What the controller would ask for, or less: what a template or the operator adds is left out. */
-function placeRequest({ offerId, gpu, type, diskGb, image }: GpuInstanceSpec): PlaceRequest {
+function placeRequest(spec: GpuInstanceSpec): PlaceRequest {
+  const { offerId, gpu, type, diskGb, image } = spec;
   return {
+    maxPrice: priceLimitOf({ spec }),
     offerId,
     gpu,
     type,
@@ -57,7 +61,7 @@ function refusalOf(
   const found = admission(offers, terms, within.request);
   if ('overGpus' in found) return { reason: 'TenantLimit', message: found.overGpus.message };
   if ('overBudget' in found) return { reason: 'BudgetExceeded', message: found.overBudget };
-  const hasNone = 'refusal' in found && (found.refusal === 'OfferNotFound' || found.refusal === 'NoCapacity');
+  const hasNone = 'refusal' in found && NO_PLACE.has(found.refusal);
   return hasNone ? { reason: 'NoPlace' } : undefined;
 }
 

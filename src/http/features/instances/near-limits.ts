@@ -1,6 +1,6 @@
 import type { CeilingsOf } from '../../../access/ceilings.ts';
-import type { BudgetOf, KeyBudgetOf } from '../../../budgets/counted.ts';
-import { type BudgetWords, keyBudget, tenantBudget, warningWords } from '../../../budgets/words.ts';
+import type { BudgetOf, DeletedKeyBudgetOf, KeyBudgetOf } from '../../../budgets/counted.ts';
+import { type BudgetWords, deletedKeyBudget, keyBudget, tenantBudget, warningWords } from '../../../budgets/words.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
 import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
 import { keyOf } from '../../../kube/types.ts';
@@ -57,7 +57,8 @@ interface Known {
 
 /** What was said last of the ceilings of a tenant and of the budget of a key. */
 interface KnownOfKey {
-  key: ApiKey;
+  /** What says it: the key, or the TenantLimit when the key was deleted. */
+  source: ApiKey | TenantLimit;
   ofTenant: readonly string[];
   words: readonly string[];
 }
@@ -71,6 +72,7 @@ export interface NearLimitsDeps {
   ceilings: CeilingsOf;
   budgets: BudgetOf;
   keyBudgets: KeyBudgetOf;
+  deletedKeyBudgets: DeletedKeyBudgetOf;
 }
 
 /** The new words, or the old array where they are the same. */
@@ -111,22 +113,26 @@ function payerOf({ metadata, status }: GpuInstance): string | undefined {
  * key that created it: the same array until that changes.
  */
 export function nearLimitsReader(deps: NearLimitsDeps): (instance: GpuInstance) => readonly string[] {
-  const { stores, keyBudgets } = deps;
+  const { stores, keyBudgets, deletedKeyBudgets } = deps;
   const ofTenants = tenantReader(deps);
   const known = new Lru<string, KnownOfKey>(MOST_KNOWN);
   return (instance) => {
     const { namespace = '' } = instance.metadata;
     const ofTenant = ofTenants(namespace);
     const name = creatingKey(payerOf(instance));
-    const key = name === undefined ? undefined : stores.apiKeys.get(keyOf({ namespace, name }));
-    if (key?.spec.limits?.budget === undefined) return ofTenant;
-    const before = known.get(keyOf(key));
-    if (before?.key === key && before.ofTenant === ofTenant) return before.words;
-    const { name: keyName } = key.metadata;
-    const budget = keyBudgets({ namespace, name: keyName, limits: key.spec.limits });
-    const ofKey = nearBudget(budget, keyBudget(keyName));
+    if (name === undefined) return ofTenant;
+    const key = stores.apiKeys.get(keyOf({ namespace, name }));
+    if (key !== undefined && key.spec.limits?.budget === undefined) return ofTenant;
+    const source = key ?? stores.tenantLimits.get(keyOf({ namespace, name: TENANT_LIMIT_NAME }));
+    if (source === undefined) return ofTenant;
+    const before = known.get(keyOf({ namespace, name }));
+    if (before?.source === source && before.ofTenant === ofTenant) return before.words;
+    const ofKey =
+      key === undefined
+        ? nearBudget(deletedKeyBudgets(namespace, name), deletedKeyBudget(name))
+        : nearBudget(keyBudgets({ namespace, name, limits: key.spec.limits }), keyBudget(name));
     const words = keptWords(before?.words, [...ofTenant, ...ofKey]);
-    known.set(keyOf(key), { key, ofTenant, words });
+    known.set(keyOf({ namespace, name }), { source, ofTenant, words });
     return words;
   };
 }

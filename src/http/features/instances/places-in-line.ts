@@ -1,10 +1,11 @@
 import { compareRanks, countBefore, isWaiting, rankOf } from '../../../caches/line-order.ts';
-import { fits } from '../../../inventory/grant.ts';
+import { fits, isAsRented, isWithin } from '../../../inventory/grant.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
 import type { Offer } from '../../../inventory/offers.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import { priceLimitOf, rentedOf } from '../../../resources/instances/rented.ts';
 
 /** How old the places may be at most, milliseconds. A short line costs little to look at anew, and is younger. */
 const MOST_AGE_MS = 1_000;
@@ -23,11 +24,16 @@ function kindOf({ pool, resourceName, product, memoryMb, simulated }: Offer): st
 }
 
 /** The kinds of GPUs that would serve an instance, in order. */
-function kindsFor({ spec }: GpuInstance, offers: readonly Offer[]): string[] {
-  const serving =
-    spec.offerId === undefined
-      ? offers.filter((offer) => fits(offer, spec.gpu))
-      : offers.filter(({ id }) => id === spec.offerId);
+function kindsFor(instance: GpuInstance, offers: readonly Offer[]): string[] {
+  const { offerId, gpu, type } = instance.spec;
+  const maxPrice = priceLimitOf(instance);
+  const rented = rentedOf(instance)?.gpus;
+  const isServing = (offer: Offer): boolean => {
+    if (!isWithin(offer, { type, maxPrice })) return false;
+    if (rented !== undefined) return isAsRented(offer, rented);
+    return offerId === undefined ? fits(offer, gpu) : offer.id === offerId;
+  };
+  const serving = offers.filter(isServing);
   return [...new Set(serving.map(kindOf))];
 }
 

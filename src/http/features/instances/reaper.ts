@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
+import { isPlaceComing } from '../../../caches/line-order.ts';
 import type { DeleteOptions, KubeClient } from '../../../kube/client/client.ts';
 import { ConflictError } from '../../../kube/errors.ts';
-import type { ObjectRef } from '../../../kube/types.ts';
+import { keyOf, type ObjectRef } from '../../../kube/types.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
@@ -74,7 +75,9 @@ class Unanswered {
   due(): GpuInstance[] {
     const { clock, stores } = this.#deps;
     const now = clock.monotonic();
-    const all = stores.instances.by('unconfirmed', 'true').filter(({ metadata }) => !metadata.deletionTimestamp);
+    const all = stores.instances
+      .by('unconfirmed', 'true')
+      .filter((instance) => instance.metadata.deletionTimestamp === undefined && !isPlaceComing(instance));
     const uidOf = ({ metadata }: GpuInstance): string => metadata.uid ?? '';
     this.#seenAt = new Map(all.map((instance) => [uidOf(instance), this.#seenAt.get(uidOf(instance)) ?? now]));
     return all.filter((instance) => now - (this.#seenAt.get(uidOf(instance)) ?? now) >= CONFIRM_MS);
@@ -84,7 +87,8 @@ class Unanswered {
 /**
  * Removes instances whose client never got an answer because the replica that created them died. The resource version is
  * a precondition: an answer that is confirmed at the same moment wins. Every replica does this; the second delete finds
- * nothing. Then it removes what this replica could not delete before. Never rejects.
+ * nothing. Then it removes what this replica could not delete before. One that others end for is left until it has its
+ * place. Never rejects.
  */
 export async function runReaper(deps: ReaperDeps, signal: AbortSignal): Promise<void> {
   const { removals, clock } = deps;
@@ -97,6 +101,8 @@ export async function runReaper(deps: ReaperDeps, signal: AbortSignal): Promise<
     }
     for (const ref of removals.all()) {
       const { namespace, name, uid } = ref;
+      const seen = deps.stores.instances.get(keyOf(ref));
+      if (seen?.metadata.uid === uid && isPlaceComing(seen)) continue;
       if (await remove(deps, { namespace, name }, { uid })) removals.removed(ref);
     }
   }

@@ -1,8 +1,11 @@
 import { hasImage } from '../../../inventory/offers.ts';
 import { findCondition } from '../../../kube/conditions.ts';
+import { silentMs } from '../../../ledger/silence.ts';
 import type { TemplateContent } from '../../../resources/instance-template.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState, isSwitchedOff } from '../../../resources/instances/instance-state.ts';
+import { meterBegan } from '../../../resources/instances/meter.ts';
+import { priceLimitOf, rentedOf } from '../../../resources/instances/rented.ts';
 import { parseDuration } from '../../../resources/schema.ts';
 import { timeText } from '../../interface/schema.ts';
 import type { InstanceRecord } from './schema.ts';
@@ -30,27 +33,57 @@ function sshOf({ status }: GpuInstance): InstanceRecord['ssh'] {
   return { host, port, user, command: `ssh -p ${port} ${user}@${host}`, known_hosts: knownHosts ?? null };
 }
 
-function gpuOf({ spec, status }: GpuInstance) {
+/** The GPUs of its place or, without one, those that it rented. */
+function gpuOf(instance: GpuInstance) {
+  const { spec, status } = instance;
   const claim = status?.claim;
+  const gpus = claim ?? rentedOf(instance)?.gpus;
   return {
     offer_id: claim?.offerId ?? spec.offerId ?? null,
-    gpu_name: claim?.product ?? spec.gpu?.product ?? null,
-    gpu_count: claim?.gpuCount ?? spec.gpu?.count ?? 1,
-    gpu_memory_mb: claim?.memoryMb ?? null,
-    isolation: claim?.isolation ?? spec.gpu?.isolation ?? null,
-    mig_profile: claim?.migProfile ?? spec.gpu?.migProfile ?? null,
+    gpu_name: gpus?.product ?? spec.gpu?.product ?? null,
+    gpu_count: gpus?.gpuCount ?? spec.gpu?.count ?? 1,
+    gpu_memory_mb: gpus?.memoryMb ?? null,
+    isolation: gpus?.isolation ?? spec.gpu?.isolation ?? null,
+    mig_profile: gpus?.migProfile ?? spec.gpu?.migProfile ?? null,
     node: claim?.node ?? null,
-    simulated: claim?.simulated ?? false,
+    simulated: gpus?.simulated ?? false,
   } satisfies Partial<InstanceRecord>;
 }
 
-/** When maxDuration ends this start; null where it does not, or not in the time that a date can have. */
+/** The price of its place or, without one, that which it rented for. Before its first place there is none. */
+function priceOf(instance: GpuInstance) {
+  const { claim, incarnation = 0 } = instance.status ?? {};
+  const price = claim ?? (incarnation > 0 ? rentedOf(instance)?.price : undefined);
+  return {
+    price_per_hour: price?.pricePerHour ?? null,
+    currency: price?.currency ?? null,
+    max_price_per_hour: priceLimitOf(instance)?.perHour ?? null,
+  } satisfies Partial<InstanceRecord>;
+}
+
+/**
+ * When maxDuration ends this start; null where it does not, not in the time that a date can have, and while its node is
+ * silent: the silence extends it.
+ */
 function expiryOf({ spec, status }: GpuInstance): string | null {
   const { maxDuration } = spec;
-  const ready = status?.claim && status.stages?.ready;
-  if (maxDuration === undefined || ready === undefined) return null;
-  const end = new Date(Date.parse(ready) + parseDuration(maxDuration));
+  const { claim, silences = [] } = status ?? {};
+  const began = meterBegan(status);
+  const last = silences.at(-1);
+  const isSilent = last !== undefined && last.to === undefined;
+  if (maxDuration === undefined || claim === undefined || began === undefined || isSilent) return null;
+  const end = new Date(began + parseDuration(maxDuration) + silentMs(silences, began, Infinity));
   return Number.isNaN(end.getTime()) ? null : end.toISOString();
+}
+
+/** What the open bill of the current start depends on. */
+function meterOf({ status }: GpuInstance): Pick<InstanceRecord, 'billed_since' | 'silences'> {
+  const began = status?.claim && meterBegan(status);
+  if (began === undefined) return { billed_since: null, silences: [] };
+  return {
+    billed_since: new Date(began).toISOString(),
+    silences: (status?.silences ?? []).map(({ from, to }) => ({ from, to: to ?? null })),
+  };
 }
 
 /** What the client may send with the instance, beside the fields of the specification. */
@@ -110,10 +143,10 @@ export function toInstanceRecord(instance: GpuInstance, around: InstanceSurround
     disk_persistent: status?.diskPersistent ?? null,
     offer_disk_space: spec.offerDiskSpace ?? null,
     install_monitoring: spec.installMonitoring ?? false,
+    run_as_root: spec.runAsRoot ?? false,
     stats: spec.stats ?? null,
     ssh_key_ids: [...(spec.sshKeyIds ?? [])],
-    price_per_hour: status?.claim?.pricePerHour ?? null,
-    currency: status?.claim?.currency ?? null,
+    ...priceOf(instance),
     usage: usageOf(instance),
     ssh: sshOf(instance),
     ports: portRecords(spec.ports ?? template?.ports ?? []),
@@ -121,6 +154,7 @@ export function toInstanceRecord(instance: GpuInstance, around: InstanceSurround
     place_in_line: place ?? null,
     created_at: timeText(metadata.creationTimestamp),
     started_at: status?.stages?.started ?? null,
+    ...meterOf(instance),
     warnings: warningsOf(instance, { image, imageOnNode, nearLimits }),
   };
 }

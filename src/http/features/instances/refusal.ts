@@ -1,3 +1,4 @@
+import { isWithin, priceFor } from '../../../inventory/grant.ts';
 import type { Offer } from '../../../inventory/offers.ts';
 import type { GpuInstance, GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
@@ -11,33 +12,50 @@ export interface Asked {
   offerId?: number | undefined;
   diskGb?: number | undefined;
   gpu?: GpuInstanceSpec['gpu'];
+  type?: GpuInstanceSpec['type'];
+  maxPricePerHour?: string | undefined;
 }
 
-/** The free offers nearest to the asked one: those with its GPU first, then its number of GPUs, then the cheapest. */
+/**
+ * The offers nearest to the asked one that a request of its type would get: those with its GPU first, then its number of
+ * GPUs, then those for which nobody ends, then the cheapest.
+ */
 export function alternatives(offers: readonly Offer[], asked: Asked): Offer[] {
   const named = offers.find(({ id }) => id === asked.offerId);
   const { product, gpuCount } = named ?? { product: asked.gpu?.product, gpuCount: asked.gpu?.count };
   const distance = (offer: Offer): number =>
     (product === undefined || offer.product === product ? 0 : 2) +
     (gpuCount === undefined || offer.gpuCount === gpuCount ? 0 : 1);
+  const isTaken = ({ available }: Offer): number => (available > 0 ? 0 : 1);
   return offers
-    .filter(({ available, diskGbMax, id }) => available > 0 && diskGbMax >= (asked.diskGb ?? 0) && id !== asked.offerId)
-    .toSorted((a, b) => distance(a) - distance(b) || byPrice(a, b))
+    .filter((offer) => hasPlace(offer, asked) && offer.diskGbMax >= (asked.diskGb ?? 0) && offer.id !== asked.offerId)
+    .toSorted((a, b) => distance(a) - distance(b) || isTaken(a) - isTaken(b) || byPrice(a, b))
     .slice(0, MOST_ALTERNATIVES);
 }
 
-function whatFails(offers: readonly Offer[], { offerId, diskGb = 0 }: Asked): string {
-  if (offerId === undefined) return 'No free offer fits.';
+/** Whether a request of this type would get a place of the offer now. */
+function hasPlace({ available, availableByPreemption }: Offer, { type = 'OnDemand' }: Asked): boolean {
+  return available > 0 || (type === 'OnDemand' && availableByPreemption > 0);
+}
+
+function whatFails(offers: readonly Offer[], asked: Asked): string {
+  const { offerId, diskGb = 0, type = 'OnDemand', maxPricePerHour } = asked;
+  const maxPrice = maxPricePerHour === undefined ? undefined : { perHour: maxPricePerHour, currency: undefined };
+  if (offerId === undefined)
+    return maxPrice === undefined ? 'No free offer fits.' : 'No free offer fits at this price.';
   const named = offers.find(({ id }) => id === offerId);
   // Without the number: one that a double cannot hold would be shown as another.
   if (named === undefined) return 'No offer has this ask_id now.';
+  if (!isWithin(named, { type, maxPrice }))
+    return `Offer ${offerId} costs ${priceFor(named, type)} ${named.prices.currency} per hour, and max_price_per_hour is ${maxPricePerHour}.`;
   return named.available > 0 && named.diskGbMax < diskGb
     ? `Offer ${offerId} has ${named.diskGbMax} GB of disk, and disk_gb asks for ${diskGb}.`
     : `Offer ${offerId} has no free place.`;
 }
 
-function withoutAlternatives(offers: readonly Offer[], { offerId, diskGb }: Asked): string {
-  const free = offers.filter(({ available, id }) => available > 0 && id !== offerId);
+function withoutAlternatives(offers: readonly Offer[], asked: Asked): string {
+  const { offerId, diskGb } = asked;
+  const free = offers.filter((offer) => hasPlace(offer, asked) && offer.id !== offerId);
   if (free.length === 0) return 'No other offer is free either; try again later.';
   const largest = Math.max(...free.map(({ diskGbMax }) => diskGbMax));
   return `No other free offer has ${diskGb} GB of disk; the largest has ${largest} GB.`;
@@ -74,13 +92,15 @@ export function refusal(instance: GpuInstance, offers: readonly Offer[], image: 
   // The instance may be in deletion by now, which would hide the reason of the refusal.
   const { deletionTimestamp: _deleted, ...metadata } = instance.metadata;
   const { reason, message } = instanceState({ ...instance, metadata });
-  const { offerId, diskGb, gpu } = instance.spec;
-  const asked = { offerId, diskGb, gpu };
+  const { offerId, diskGb, gpu, type, maxPricePerHour } = instance.spec;
+  const asked = { offerId, diskGb, gpu, type, maxPricePerHour };
   if (reason === 'TemplateNotFound') return templateNotFound(instance.spec);
   if (reason === 'TemplateTooLarge') return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'InvalidImage') return validationFailed([{ path: 'template_image', expected: message }]);
   if (reason === 'ForbiddenEnv') return validationFailed([{ path: 'template_id', expected: message }]);
-  if (reason === 'QuotaExceeded') return new ApiError('quota_exceeded', `Nothing was rented. ${message}`);
+  if (reason === 'ForbiddenRoot') return validationFailed([{ path: 'run_as_root', expected: message }]);
+  if (reason === 'QuotaExceeded' || reason === 'PodRejected' || reason === 'NetworkOpen')
+    return new ApiError('quota_exceeded', `Nothing was rented. ${message}`);
   if (reason === 'TenantLimit') return tenantLimit(message);
   if (reason === 'BudgetExceeded') return budgetExceeded(message);
   const unavailable = offerUnavailable(offers, asked, image);

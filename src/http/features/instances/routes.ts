@@ -1,13 +1,17 @@
 import type { Stores } from '../../../caches/caches.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
+import { silentMs } from '../../../ledger/silence.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance, STARTED_BY } from '../../../resources/instances/gpu-instance.ts';
+import { isSwitchedOff } from '../../../resources/instances/instance-state.ts';
+import { meterBegan } from '../../../resources/instances/meter.ts';
 import { parseDuration } from '../../../resources/schema.ts';
 import { ApiError, type FieldError, validationFailed } from '../../interface/errors/api-error.ts';
 import { lastEventId, wantsEvents } from '../../interface/events/event-stream.ts';
 import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
 import { byAge } from '../../interface/objects.ts';
+import { asCreatedBy } from '../../../access/principal.ts';
 import { type Call, route, routeWithBody } from '../../interface/route.ts';
 import { sendJson, sendList } from '../../interface/send.ts';
 import { instanceNotFound, instanceOf, missingSshKeys } from './find.ts';
@@ -20,9 +24,10 @@ import {
   type UpdateInstance,
   updateInstanceSchema,
 } from './schema.ts';
+import { requireStartBudget, type StartBudgetDeps } from './start-budget.ts';
 import { toInstancePatch } from './to-spec.ts';
 
-export interface InstancesContext {
+export interface InstancesContext extends StartBudgetDeps {
   client: KubeClient;
   clock: Clock;
   streams: StreamRegistry;
@@ -116,12 +121,17 @@ function overAlready(
   { max_duration: text, state }: UpdateInstance,
   now: number,
 ): FieldError[] {
-  const ready = Date.parse((status?.claim && status.ending === undefined && status.stages?.ready) || '');
-  const ran = now - ready;
+  const began = (status?.claim && status.ending === undefined ? meterBegan(status) : undefined) ?? NaN;
+  const ran = now - began - silentMs(status?.silences, began, now);
   if (!text || state === 'stopped' || Number.isNaN(ran) || parseDuration(text) > ran) return [];
   const minutes = Math.ceil(ran / 60_000);
   const expected = `expected more than ${minutes}m, which this start has run; to end it now, send "state": "stopped"`;
   return [{ path: 'max_duration', expected }];
+}
+
+/** Whether a change lets an instance start that waits because it would cost more than was allowed. */
+function letsStart(instance: GpuInstance, { max_price_per_hour: price }: UpdateInstance): boolean {
+  return typeof price === 'string' && instance.status?.claim === undefined && !isSwitchedOff(instance);
 }
 
 export const updateInstanceRoute = routeWithBody({
@@ -134,7 +144,8 @@ export const updateInstanceRoute = routeWithBody({
   description:
     'Fields that are left out stay; null clears them, and sets on_expiry to stop and on_gpu_failure to keep. Each field is written by itself: ' +
     'another change at the same time is not lost. Stopping frees the GPUs and keeps the disk; starting again needs a ' +
-    'free place. max_duration counts from when the login of this start worked, so a longer one extends.',
+    'free place, and room in the budgets of the tenant, of the key that asks and of the key that created the instance.' +
+    ' max_duration counts from when the container of this start first ran, so a longer one extends.',
   request: {
     schema: updateInstanceSchema,
     required: false,
@@ -146,7 +157,7 @@ export const updateInstanceRoute = routeWithBody({
     },
   },
   success: { status: 200, schema: instanceSchema, description: 'The instance after the change.' },
-  errors: ['instance_not_found', 'instance_deleting', 'tenant_unavailable'],
+  errors: ['instance_not_found', 'instance_deleting', 'budget_exceeded', 'tenant_unavailable'],
   async handle(context: InstancesContext, { request, response, body, caller }) {
     const instance = await instanceOf(context, request);
     const { namespace, name, uid, deletionTimestamp } = instance.metadata;
@@ -159,7 +170,10 @@ export const updateInstanceRoute = routeWithBody({
     ];
     if (refused.length > 0) throw validationFailed(refused);
     // Sent even when it changes nothing: the API server answers with the current object, which the cache may lack.
-    const patch = { metadata: { uid }, spec: toInstancePatch(body, context.clock.now()) };
+    const isStart = body.state === 'running';
+    if (isStart || letsStart(instance, body)) requireStartBudget(context, caller, instance);
+    const metadata = { uid, ...(isStart && { annotations: { [STARTED_BY]: asCreatedBy(caller) } }) };
+    const patch = { metadata, spec: toInstancePatch(body, context.clock.now()) };
     const changed = await context.client
       .patch(GPU_INSTANCES, { namespace, name }, patch, { type: 'merge' })
       .catch((error: unknown) => {

@@ -4,10 +4,11 @@ import {
   envSchema,
   imagePullSecretsSchema,
   MOST_VARIABLES,
+  MOST_WORDS,
   onStartSchema,
   portsSchema,
 } from '../../../resources/instance-template.ts';
-import { wellFormed } from '../../interface/schema.ts';
+import { formed, wellFormed } from '../../interface/schema.ts';
 
 // What an instance runs, as both an instance and a template may say it. The rules are those of the resources.
 
@@ -15,24 +16,36 @@ const variable = envSchema.element.shape;
 const port = portsSchema.element.shape;
 
 const environmentSchema = z
-  .record(variable.name, wellFormed(variable.value.unwrap()))
+  .record(
+    variable.name,
+    wellFormed(variable.value.unwrap()),
+    formed('an object of texts by name, such as {"HF_TOKEN": "hf_x"}'),
+  )
   .refine((env) => Object.keys(env).length <= MOST_VARIABLES, `expected at most ${MOST_VARIABLES} variables`)
   .meta({ maxProperties: MOST_VARIABLES })
   .describe('Environment variables by name. For each name the instance wins over its template.');
 
-const wordsSchema = commandSchema.refine(
-  (words) => words.every((word) => word.isWellFormed()),
-  'expected text without half surrogate pairs',
+const wordsSchema = z
+  .array(
+    wellFormed(commandSchema.element),
+    formed('an array with a text for each word, such as ["python", "train.py"]'),
+  )
+  .max(MOST_WORDS);
+
+const PORTS_FORM = 'an array such as [{"container_port": 8888}]';
+const PORT_FORM = 'an object such as {"container_port": 8888, "protocol": "tcp"}';
+
+const declaredPortSchema = z.strictObject(
+  {
+    container_port: port.containerPort,
+    protocol: z.enum(['tcp', 'udp']).describe('tcp (default) or udp.').nullish(),
+    name: port.name.unwrap().describe('Name of the port.').nullish(),
+  },
+  formed(PORT_FORM),
 );
 
-const declaredPortSchema = z.strictObject({
-  container_port: port.containerPort,
-  protocol: z.enum(['tcp', 'udp']).describe('tcp (default) or udp.').nullish(),
-  name: port.name.unwrap().describe('Name of the port.').nullish(),
-});
-
 const declaredPortsSchema = z
-  .array(declaredPortSchema)
+  .array(declaredPortSchema, formed(PORTS_FORM))
   .max(64)
   .superRefine((ports, context) => {
     const seen = new Set<string>();
@@ -41,6 +54,10 @@ const declaredPortsSchema = z
       const message = `expected each port once: ${identity} is there before`;
       if (seen.has(identity)) context.addIssue({ code: 'custom', path: [index, 'container_port'], message });
       seen.add(identity);
+    }
+    for (const [index, { name }] of ports.entries()) {
+      if (!name || ports.findIndex((other) => other.name === name) === index) continue;
+      context.addIssue({ code: 'custom', path: [index, 'name'], message: 'expected each name once' });
     }
   })
   .describe('Ports that the programs of the instance listen on.');

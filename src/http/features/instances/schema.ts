@@ -1,5 +1,10 @@
 import { z } from 'zod';
-import { IMAGE_PATTERN } from '../../../resources/image.ts';
+import {
+  hasPlainPath,
+  PLAIN_PATH_HINT,
+  REQUESTED_IMAGE_HINT,
+  REQUESTED_IMAGE_PATTERN,
+} from '../../../resources/image.ts';
 import { gpuInstanceSpecSchema, STAGES } from '../../../resources/instances/gpu-instance.ts';
 import { type InstanceState, READY_REASONS, type ReadyReason } from '../../../resources/instances/instance-state.ts';
 import {
@@ -49,6 +54,7 @@ const wantedGpuSchema = z
 
 const maxDurationSchema = spec.maxDuration.unwrap();
 const idleTimeoutSchema = spec.idleTimeout.unwrap();
+const maxPriceSchema = spec.maxPricePerHour.unwrap();
 const expirySchema = z
   .enum(EXPIRY)
   .describe('What happens after max_duration or idle_timeout. stop (default) keeps the disk.');
@@ -73,8 +79,9 @@ export const createInstanceSchema = named(
       stats: textSchema().describe('Free text that is kept with the instance and returned unchanged.').nullish(),
       template_image: z
         .string()
-        .max(LIMITS.templateImage)
-        .regex(IMAGE_PATTERN)
+        .max(LIMITS.templateImage, { abort: true })
+        .regex(REQUESTED_IMAGE_PATTERN, REQUESTED_IMAGE_HINT)
+        .refine(hasPlainPath, PLAIN_PATH_HINT)
         .describe('Container image. Empty: the image of the template, else the default image.')
         .nullish(),
       template_id: anyIntegerSchema.describe('Id of an InstanceTemplate.').nullish(),
@@ -111,6 +118,12 @@ export const createInstanceSchema = named(
         .nullish(),
       gpu: wantedGpuSchema.nullish(),
       ...runFields,
+      run_as_root: z
+        .boolean()
+        .describe(
+          'Programs and sessions are those of root, whatever user the image names. Without it sudo does nothing in an image with a user of its own.',
+        )
+        .nullish(),
       max_duration: maxDurationSchema.nullish(),
       idle_timeout: idleTimeoutSchema.nullish(),
       on_expiry: expirySchema.nullish(),
@@ -118,6 +131,11 @@ export const createInstanceSchema = named(
       on_no_capacity: z
         .enum(NO_CAPACITY)
         .describe('What to do when no place is free. fail (default): 409. queue: 201, and the instance waits in line.')
+        .nullish(),
+      max_price_per_hour: maxPriceSchema
+        .describe(
+          'Most that a start may cost per hour. Absent: the price that the answer shows. An instance that would cost more later waits.',
+        )
         .nullish(),
       disk_policy: z
         .enum(DISK_POLICIES)
@@ -149,6 +167,9 @@ export const updateInstanceSchema = named(
       idle_timeout: idleTimeoutSchema.describe('Longest time without a session; null: no end.').nullish(),
       on_expiry: expirySchema.nullish(),
       on_gpu_failure: gpuFailureSchema.nullish(),
+      max_price_per_hour: maxPriceSchema
+        .describe('Most that a start may cost per hour, from the next one on; null: the price that was seen at first.')
+        .nullish(),
       ssh_key_ids: z
         .array(z.int())
         .max(LIMITS.sshKeyIds)
@@ -204,10 +225,16 @@ export const instanceSchema = named(
       disk_persistent: z.boolean().nullable().describe('Whether the disk survives a stop.'),
       offer_disk_space: z.number().nullable(),
       install_monitoring: z.boolean(),
+      run_as_root: z.boolean(),
       stats: z.string().nullable(),
       ssh_key_ids: z.array(z.int()),
-      price_per_hour: moneySchema.nullable().describe('Fixed when the place was granted.'),
+      price_per_hour: moneySchema
+        .nullable()
+        .describe('Fixed when the place was granted. While it has no place (node is null): what it was rented for.'),
       currency: z.string().nullable(),
+      max_price_per_hour: moneySchema
+        .nullable()
+        .describe('Most that a start may cost per hour: as it was sent, else the price that was seen at first.'),
       usage: z
         .object({ gpu_seconds: z.number(), cost: z.string(), currency: z.string() })
         .nullable()
@@ -233,10 +260,14 @@ export const instanceSchema = named(
       registry: z.string().nullable().describe('Registry credentials that the instance names itself.'),
       max_duration: z.string().nullable(),
       idle_timeout: z.string().nullable(),
-      expires_at: timeSchema.nullable().describe('When max_duration ends this start; null before its login works.'),
+      expires_at: timeSchema.nullable().describe('When max_duration ends this start; null before its container runs.'),
       on_expiry: z.enum(EXPIRY),
       on_gpu_failure: z.enum(GPU_FAILURE),
-      on_no_capacity: z.enum(NO_CAPACITY).describe('What happens at a start when no place is free.'),
+      on_no_capacity: z
+        .enum(NO_CAPACITY)
+        .describe(
+          'What happens when no place is free for a start that is asked for. After a preemption or the loss of a node the instance waits.',
+        ),
       disk_policy: z.enum(DISK_POLICIES),
       place_in_line: z
         .int()
@@ -246,6 +277,12 @@ export const instanceSchema = named(
         ),
       created_at: timeSchema,
       started_at: timeSchema.nullable(),
+      billed_since: timeSchema.nullable().describe('Since when the current start is billed; null while it is not.'),
+      silences: z
+        .array(z.object({ from: timeSchema, to: timeSchema.nullable() }))
+        .describe(
+          'When the node of the current start did not answer, which is not billed. to: null while it does not.',
+        ),
       warnings: z
         .array(z.string())
         .describe(

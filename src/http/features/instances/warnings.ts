@@ -34,6 +34,11 @@ function noKey(instance: GpuInstance): string | undefined {
   return 'An SSH key that this instance names does not exist any more. Name others in ssh_key_ids.';
 }
 
+function lostDisk(instance: GpuInstance): string | undefined {
+  if (failing(instance, 'DiskReady') !== 'DiskLost') return undefined;
+  return 'The disk of this instance is not there any more, and its files with it. A start that you ask for makes a new, empty disk.';
+}
+
 function idleScript({ spec, status }: GpuInstance): string | undefined {
   if (!spec.onStart || (status?.runtype ?? spec.runtype) !== 'args') return undefined;
   return 'on_start does nothing with runtype args: the entrypoint of the image runs. Rent with runtype ssh, or put it into args.';
@@ -88,6 +93,7 @@ export function warningsOf(instance: GpuInstance, facts: WarningFacts): string[]
   const found = [
     unknownRuntype(instance),
     unhealthyGPU(instance),
+    lostDisk(instance),
     noKey(instance),
     idleScript(instance),
     imageElsewhere(instance, facts),

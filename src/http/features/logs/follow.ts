@@ -9,12 +9,19 @@ import { instanceState } from '../../../resources/instances/instance-state.ts';
 import type { LogEventType, StreamEvent } from '../../interface/events/event-stream.ts';
 import { loggedContainer, type LoggedContainer } from '../instances/container.ts';
 import { idOf, LineCursor, type Position } from './position.ts';
-import { isOfSource, secondOf, sinceOf } from './read.ts';
-import type { LogQuery } from './schema.ts';
+import type { KeptLog } from './kept.ts';
+import { chooseLines, isOfSource, secondOf, sinceOf } from './read.ts';
+import { LOG_LIMITS, type LogQuery, logQuerySchema } from './schema.ts';
 
 /** Milliseconds: before a log is opened again that ended though its container runs. */
 const REOPEN_MS = 2000;
 const MAX_WAIT_MS = 30_000;
+
+/** Characters of a line beside its text: its time, and what a short one costs. */
+const LINE_CHARS = 64;
+
+/** Every line. */
+const ALL: LogQuery = { ...logQuerySchema.parse({}), tail: LOG_LIMITS.tail.max };
 
 /** In the place of the id of a container that the cache does not show. */
 const BEFORE = 'before';
@@ -36,6 +43,10 @@ export interface FollowDeps {
   instances: ReadStore<GpuInstance>;
   pods: ReadStore<Pod>;
   clock: Clock;
+  /** What was kept of the log of a start; undefined when nothing was. */
+  kept: (start: number) => Promise<KeptLog | undefined>;
+  /** Resolves when the tenant may read on, who has read so many characters more. */
+  pace: (characters: number) => Promise<void>;
   /** Where the events go: resolves when more may be sent. */
   send: (events: readonly StreamEvent[]) => Promise<void>;
   /** Ends the following. */
@@ -65,6 +76,10 @@ export class LogFollower {
   #reopenAt = 0;
   #failures = 0;
   #waitsFor = '';
+  /** The start that was seen last. */
+  #last = 0;
+  /** The start of which was read what was kept. */
+  #kept: number | undefined;
 
   constructor(deps: FollowDeps, { instance, query, after }: Following) {
     this.#deps = deps;
@@ -79,11 +94,19 @@ export class LogFollower {
     const { clock, instances, pods, signal } = this.#deps;
     while (!signal.aborted) {
       const instance = instances.get(this.#key);
-      if (instance === undefined) return this.#tell('end', { reason: 'Deleted', message: 'The instance is deleted.' });
+      if (instance === undefined) {
+        await this.#readKept(this.#last);
+        return this.#tell('end', { reason: 'Deleted', message: 'The instance is deleted.' });
+      }
+      this.#last = instance.status?.incarnation ?? 0;
       const container = loggedContainer(instance, pods);
       if (container !== undefined && this.#done !== doneKey(container)) {
         await this.#read(container, instance);
         continue;
+      }
+      if (container === undefined && instance.status?.podName === undefined) {
+        await this.#leave(this.#last);
+        await this.#readKept(this.#last);
       }
       if (container?.running !== true && (await this.#wait(instance))) return;
       const left = container?.running === true ? this.#reopenAt - clock.monotonic() : MAX_WAIT_MS;
@@ -121,13 +144,33 @@ export class LogFollower {
     }
   }
 
+  /** Sends what was kept of a start and the client has not; false when nothing was kept. Once for each start. */
+  async #readKept(start: number): Promise<boolean> {
+    const { clock, kept, send } = this.#deps;
+    if (start === 0 || this.#kept === start) return this.#kept === start;
+    this.#kept = start;
+    const found = await kept(start).catch(() => undefined);
+    if (found === undefined) return false;
+    const after = this.#after?.start === start ? this.#after : undefined;
+    await send(keptEvents(found, { start, query: this.#query, after, isFirst: this.#first, now: clock.now() }));
+    this.#after = undefined;
+    this.#first = false;
+    this.#shown = `kept ${start}`;
+    return true;
+  }
+
+  /** Ends the reading of an earlier start, whose pod is gone. */
+  async #leave(next: number): Promise<void> {
+    if (this.#after === undefined || this.#after.start === next) return;
+    const isKept = await this.#readKept(this.#after.start);
+    // What this follower has read to the end is not missing.
+    if (this.#shown === undefined && !isKept) await this.#gap();
+    this.#after = undefined;
+  }
+
   async #readAll(container: LoggedContainer): Promise<void> {
     const { start, previous } = container;
-    if (this.#after !== undefined && this.#after.start !== start) {
-      // Its pod is gone, and the log with it. What this follower has read to the end is not missing.
-      if (this.#shown === undefined) await this.#gap();
-      this.#after = undefined;
-    }
+    await this.#leave(start);
     const knowsPrevious = previous !== undefined && this.#wantsPrevious(previous.finishedAt);
     try {
       await this.#readFrom(container, { previous: knowsPrevious ? previous.id : undefined, mayMiss: knowsPrevious });
@@ -169,7 +212,7 @@ export class LogFollower {
     cursor: LineCursor,
     { previous, mayMiss }: { previous: boolean; mayMiss: boolean },
   ): Promise<void> {
-    const { client, clock, send, signal } = this.#deps;
+    const { client, clock, pace, send, signal } = this.#deps;
     const { source, tail } = this.#query;
     const asked = this.#first ? sinceOf(this.#query.since, clock.now()) : undefined;
     const since = this.#after?.time ?? asked;
@@ -195,6 +238,7 @@ export class LogFollower {
       this.#waitsFor = '';
       this.#failures = 0;
       if (events.length > 0) await send(events);
+      await pace(batch.reduce((sum, { text }) => sum + text.length + LINE_CHARS, 0));
     }
   }
 
@@ -219,6 +263,41 @@ export class LogFollower {
       for (const one of unwatch) one();
     });
   }
+}
+
+export interface KeptEventsOptions {
+  start: number;
+  query: LogQuery;
+  /** The last line of this start that the client has. */
+  after: Position | undefined;
+  /** Whether only the last lines are asked for, and those since a time. */
+  isFirst: boolean;
+  now: number;
+}
+
+/** What was kept of a start, as the events of a followed log. */
+export function keptEvents(
+  { lines, previous = [] }: KeptLog,
+  { start, query, after, isFirst, now }: KeptEventsOptions,
+): StreamEvent[] {
+  const cursor = new LineCursor(start, after);
+  const events: StreamEvent[] = [];
+  const asked = after === undefined && isFirst ? query : { ...ALL, source: query.source };
+  for (const [index, part] of [query.previous ? previous : [], lines].entries()) {
+    if (index === 1 && events.length > 0) {
+      const message = 'The container was started again.';
+      events.push({ type: 'restart', data: JSON.stringify({ start, message }) });
+    }
+    const chosen = new Set(chooseLines(part, asked, now));
+    for (const line of part) {
+      const admitted = cursor.admit(line);
+      if (admitted?.gap === true) events.push(GAP);
+      if (admitted === undefined || !chosen.has(line)) continue;
+      const id = idOf(admitted.position);
+      events.push({ type: 'line', id, data: JSON.stringify({ id, at: line.time, text: line.text }) });
+    }
+  }
+  return events;
 }
 
 const GAP: StreamEvent = {

@@ -1,4 +1,5 @@
 import type { KubeClient } from '../../../kube/client/client.ts';
+import { NewestLines } from '../../../kube/streams/newest-lines.ts';
 import {
   type LogLine,
   logLines,
@@ -33,35 +34,14 @@ export function secondOf(time: string): string {
   return `${time.slice(0, 19)}Z`;
 }
 
-/** The newest lines, as many as fit into one answer. */
-class Newest {
-  readonly #most: number;
-  #lines: LogLine[] = [];
-  #first = 0;
-  #bytes = 0;
-  truncated = false;
-
-  constructor(most: number) {
-    this.#most = most;
+/** The newest of these lines that were asked for. */
+export function chooseLines(lines: readonly LogLine[], query: LogQuery, now: number): LogLine[] {
+  const since = sinceOf(query.since, now);
+  const newest = new NewestLines({ lines: query.tail, bytes: LOG_LIMITS.bytes });
+  for (const line of lines) {
+    if (isOfSource(query.source, line) && (since === undefined || line.time >= since)) newest.add(line);
   }
-
-  add(line: LogLine): void {
-    this.#lines.push(line);
-    this.#bytes += Buffer.byteLength(line.text);
-    while (this.#bytes > LOG_LIMITS.bytes || this.#lines.length - this.#first > this.#most) {
-      if (this.#lines.length - this.#first <= this.#most) this.truncated = true;
-      this.#bytes -= Buffer.byteLength(this.#lines[this.#first]?.text ?? '');
-      this.#first += 1;
-    }
-    if (this.#first > this.#most) {
-      this.#lines.splice(0, this.#first);
-      this.#first = 0;
-    }
-  }
-
-  get lines(): LogLine[] {
-    return this.#lines.slice(this.#first);
-  }
+  return newest.lines;
 }
 
 export interface ReadOptions {
@@ -83,7 +63,7 @@ export async function readLog(target: LogTarget, { client, query, now, signal }:
     // Lines that are left out later must not take the places of others.
     ...(source === 'container' && { tail }),
   };
-  const newest = new Newest(tail);
+  const newest = new NewestLines({ lines: tail, bytes: LOG_LIMITS.bytes });
   for await (const batch of logLines(await openPodLog(client, target, options))) {
     for (const line of batch) {
       if (isOfSource(source, line) && (since === undefined || line.time >= since)) newest.add(line);

@@ -27,6 +27,14 @@ export const logQuerySchema = z.strictObject({
     .boolean()
     .default(false)
     .describe('The log of the container before its last restart. With follow it goes on with the log after it.'),
+  start: z
+    .int()
+    .min(1)
+    .max(999_999_999)
+    .optional()
+    .describe(
+      'The log of this start, as the events of the instance number them. By default that of the container, and without one that of the last start.',
+    ),
   follow: z.boolean().default(false).describe('Answers with an event stream, as Accept: text/event-stream does.'),
 });
 
@@ -46,9 +54,15 @@ export const logSchema = named(
     .extend({
       instance_id: z.string(),
       source: z.enum(['container', 'on_start']),
+      start: z.int().min(0).describe('Number of the start whose log it is.'),
+      kept: z
+        .boolean()
+        .describe('Whether the start is over, and these are of the last 64 KiB that were kept of its log.'),
       truncated: z
         .boolean()
-        .describe('Whether older lines that were asked for are left out: an answer has 1 MiB of text.'),
+        .describe(
+          'Whether older lines that were asked for are left out: an answer has 1 MiB of text, and a kept log 64 KiB.',
+        ),
     })
     .describe('The last lines of a log, oldest first.'),
 );

@@ -22,7 +22,7 @@ const FIELDS: Readonly<Record<string, { name: SeriesName; factor: number; second
 const MEMORY = new Set(['DCGM_FI_DEV_FB_USED', 'DCGM_FI_DEV_FB_FREE', 'DCGM_FI_DEV_FB_RESERVED']);
 
 const LINE = /^(DCGM_FI_\w+)\{([^}]*)\} (\S+)/;
-const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g;
+const LABEL = /[, ]*(\w+)="((?:[^"\\]|\\.)*)"/gy;
 
 interface Gpu {
   uuid: string | null;
@@ -41,10 +41,20 @@ function isOf(labels: Map<string, string>, pod: { namespace: string; name: strin
   return name === pod.name && namespace === pod.namespace;
 }
 
+/** The exporter tells of all GPUs of a node, and splitting all that would take as long as reading it. */
+function* linesWith(text: string, part: string): Generator<string> {
+  let at = text.indexOf(part);
+  while (at !== -1) {
+    const end = text.indexOf('\n', at);
+    yield text.slice(text.lastIndexOf('\n', at) + 1, end === -1 ? undefined : end);
+    at = end === -1 ? -1 : text.indexOf(part, end);
+  }
+}
+
 /** What the exporter's text says of the GPUs of one pod at `now`; undefined when it says nothing of them. */
 export function readDcgm(text: string, pod: { namespace: string; name: string }, now: number): Measured | undefined {
   const gpus = new Map<string, Gpu>();
-  for (const line of text.split('\n')) {
+  for (const line of linesWith(text, pod.name)) {
     const [, field = '', labelText = '', number] = LINE.exec(line) ?? [];
     const value = Number(number);
     if (!(value >= 0 && value <= Number.MAX_SAFE_INTEGER)) continue;

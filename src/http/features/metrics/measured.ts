@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { isObject } from '../../../lib/json.ts';
+import { countStructure } from '../../../lib/json-structure.ts';
 import { isSeriesName, MAX_GPUS, MAX_VALUES, type MetricsRecord, type SeriesName } from './schema.ts';
 
 export type GpuSource = NonNullable<MetricsRecord['gpu_source']>;
@@ -30,42 +32,60 @@ const UUID = /^(GPU|MIG)-[0-9A-Za-z/-]{1,80}$/;
 /** Longest time since the newest value, in seconds. */
 const MAX_AGE = 3_600;
 const MAX_SERIES = 16 + MAX_GPUS * 8;
+/** Objects, lists and commas of the longest report: a schema looks at each before it refuses. */
+const STRUCTURE_MAX = MAX_SERIES * (MAX_VALUES + 8);
 
 const numberSchema = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
+
+/** A value that is none counts as unknown. A schema for each of a hundred thousand would take longer than all else. */
+const valuesSchema = z.custom<readonly unknown[]>((value) => Array.isArray(value) && value.length <= MAX_VALUES);
 
 const reportSchema = z.object({
   age: z.number().min(0).max(MAX_AGE).catch(MAX_AGE),
   tool: z.enum(['nvidia-smi', 'rocm-smi']).nullable().catch(null),
   gpus: z.array(z.object({ uuid: z.string().regex(UUID).nullable().catch(null) })).max(MAX_GPUS),
-  totals: z.record(z.string().max(64), numberSchema.nullable().catch(null)).nullable().catch(null),
+  totals: z.unknown(),
   series: z
     .array(
       z.object({
         name: z.string().max(64),
         gpu: z.int().min(0).max(MAX_GPUS).nullish(),
-        values: z.array(numberSchema.nullable().catch(null)).max(MAX_VALUES),
+        values: valuesSchema,
       }),
     )
     .max(MAX_SERIES),
 });
 
+/** Powers of ten up to here are exact. */
+const EXACT = 1e22;
+
 /** Whole numbers from a million on, else nine digits: more than any of the meters knows. */
 export function rounded(value: number): number {
-  return value >= 1e6 ? Math.round(value) : Number(value.toPrecision(9));
+  if (value >= 1e6 || Number.isInteger(value)) return Math.round(value);
+  const scale = 10 ** (8 - Math.floor(Math.log10(value)));
+  return scale <= EXACT ? Math.round(value * scale) / scale : Number(value.toPrecision(9));
+}
+
+function isMeasure(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
 }
 
 /** The exporter has the percent of its tools. */
-function converted({ name, values }: { name: string; values: (number | null)[] }) {
-  if (name !== 'gpu_utilization_percent') return { name, values: values.map((one) => one && rounded(one)) };
-  return {
-    name: 'gpu_utilization_ratio',
-    values: values.map((one) => (one === null ? null : rounded(Math.min(1, one / 100)))),
-  };
+const PERCENT = 'gpu_utilization_percent';
+
+function nameOf(name: string): string {
+  return name === PERCENT ? 'gpu_utilization_ratio' : name;
 }
 
-function counters(totals: Record<string, number | null> | null): Measured['totals'] {
-  const known = Object.entries(totals ?? {}).filter(([name, value]) => Object.hasOwn(COUNTERS, name) && value !== null);
-  return Object.fromEntries(known);
+function valuesOf({ name, values }: { name: string; values: readonly unknown[] }): (number | null)[] {
+  const isPercent = name === PERCENT;
+  return values.map((one) => (isMeasure(one) ? rounded(isPercent ? Math.min(1, one / 100) : one) : null));
+}
+
+function counters(totals: unknown): Measured['totals'] {
+  if (!isObject(totals)) return {};
+  const known = Object.keys(COUNTERS).filter((name) => numberSchema.safeParse(totals[name]).success);
+  return Object.fromEntries(known.map((name) => [name, totals[name]]));
 }
 
 /**
@@ -73,17 +93,19 @@ function counters(totals: Record<string, number | null> | null): Measured['total
  * only known series with numbers are kept, and at most an hour of them. Throws when it is no report.
  */
 export function readReport(text: string, now: number): Measured {
+  if (countStructure(Buffer.from(text), STRUCTURE_MAX) > STRUCTURE_MAX) throw new Error('The report is too long.');
   const { age, tool, gpus, totals, series } = reportSchema.parse(JSON.parse(text));
   const length = Math.max(0, ...series.map(({ values }) => values.length));
   const seen = new Set<string>();
   const kept: Series[] = [];
   for (const one of series) {
-    const { name, values } = converted(one);
+    const name = nameOf(one.name);
     const gpu = one.gpu ?? null;
     const isOfGpu = name.startsWith('gpu_');
     if (!isSeriesName(name) || isOfGpu !== (gpu !== null) || (gpu !== null && gpu >= gpus.length)) continue;
     if (seen.has(`${name}/${gpu}`)) continue;
     seen.add(`${name}/${gpu}`);
+    const values = valuesOf(one);
     kept.push({ name, gpu, values: [...Array<null>(length - values.length).fill(null), ...values] });
   }
   return { at: now - age * 1000, gpuSource: tool, gpus, series: kept, totals: counters(totals) };

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { FORM_FIELD } from '../../../wire/model-endpoints.ts';
 import { named } from '../../interface/schema.ts';
 
 export const modelSchema = named(
@@ -36,6 +37,17 @@ export const wholeModelRequestSchema = named(
       stream: z.literal(false).nullish(),
     })
     .describe('A request of the named API, whose answer comes whole. Other fields pass through to the engine.'),
+);
+
+export const modelFormSchema = named(
+  'ModelForm',
+  z
+    .looseObject({
+      model: z.string().min(1).describe('Id of a model from GET /models.'),
+      stream: z.literal('false').optional(),
+    })
+    .meta({ propertyNames: { pattern: FORM_FIELD.source } })
+    .describe('A form of the named API, whose answer comes whole. Other fields and files pass through to the engine.'),
 );
 
 export const modelResponseSchema = named('ModelResponse', z.looseObject({}).describe('An answer of the named API.'));

@@ -12,6 +12,7 @@ export function toOfferRecord(offer: Offer, image: string): OfferRecord {
     isolation: offer.isolation,
     mig_profile: offer.migProfile ?? null,
     available: offer.available,
+    available_by_preemption: offer.availableByPreemption,
     simulated: offer.simulated,
     price_per_hour: {
       on_demand: offer.prices.onDemand,

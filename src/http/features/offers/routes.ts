@@ -75,8 +75,8 @@ export const searchOffersRoute = routeWithBody({
     schema: foundOfferListSchema,
     description: 'The offers that fit, also those without a free place.',
   },
-  handle({ offers, startTimes, defaultImage }: OffersContext, { response, body }) {
-    const found = searchOffers(offers.offers(), body, { startTimes, defaultImage });
+  handle({ offers, startTimes, defaultImage }: OffersContext, { response, body, caller: { namespace: tenant } }) {
+    const found = searchOffers(offers.offers(), body, { startTimes, defaultImage, tenant });
     sendList(
       response,
       found.map((offer) => JSON.stringify(offer)),

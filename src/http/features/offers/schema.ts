@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { IMAGE_PATTERN } from '../../../resources/image.ts';
+import { hasPlainPath, IMAGE_HINT, IMAGE_PATTERN, PLAIN_PATH_HINT } from '../../../resources/image.ts';
 import { isolationSchema, LIMITS, listOf, moneySchema, named, textSchema } from '../../interface/schema.ts';
 
 export const offerSchema = named(
@@ -18,6 +18,12 @@ export const offerSchema = named(
       isolation: isolationSchema,
       mig_profile: z.string().nullable().describe('MIG profile, for example 1g.10gb.'),
       available: z.int().min(0).describe('Free places: instances of this offer that could start now.'),
+      available_by_preemption: z
+        .int()
+        .min(0)
+        .describe(
+          'On-demand instances that could start beside these: interruptible ones would end for them. An interruptible one gets free places only.',
+        ),
       simulated: z.boolean().describe('True on simulated nodes, which run no containers.'),
       price_per_hour: z.object({
         on_demand: moneySchema,
@@ -43,8 +49,9 @@ export const offerSearchSchema = named(
     .strictObject({
       image: z
         .string()
-        .max(LIMITS.templateImage)
-        .regex(IMAGE_PATTERN)
+        .max(LIMITS.templateImage, { abort: true })
+        .regex(IMAGE_PATTERN, IMAGE_HINT)
+        .refine(hasPlainPath, PLAIN_PATH_HINT)
         .describe('The image that the instance would have. Absent or empty: the default image.')
         .nullish(),
       type: z

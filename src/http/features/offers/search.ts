@@ -37,7 +37,11 @@ function fits(offer: Offer, wanted: Wanted): boolean {
 export function searchOffers(
   offers: readonly Offer[],
   search: OfferSearch,
-  { startTimes, defaultImage }: { startTimes: Pick<StartTimes, 'expectedSeconds'>; defaultImage: string },
+  {
+    startTimes,
+    defaultImage,
+    tenant,
+  }: { startTimes: Pick<StartTimes, 'expectedSeconds'>; defaultImage: string; tenant: string },
 ): FoundOffer[] {
   const wanted = withoutNulls(search);
   const image = wanted.image === undefined || wanted.image === '' ? defaultImage : wanted.image;
@@ -45,7 +49,7 @@ export function searchOffers(
     .filter((offer) => fits(offer, wanted))
     .toSorted((left, right) => priceOf(left, wanted) - priceOf(right, wanted) || left.id - right.id)
     .map((offer) => {
-      const seconds = startTimes.expectedSeconds(offer, image);
+      const seconds = startTimes.expectedSeconds(offer, { image, tenant });
       return { ...toOfferRecord(offer, image), ...(seconds !== undefined && { expected_start_seconds: seconds }) };
     });
 }

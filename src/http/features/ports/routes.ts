@@ -10,6 +10,7 @@ import { requireScope } from '../../interface/auth/middleware.ts';
 import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
 import { routeWithBody } from '../../interface/route.ts';
 import { sendJson } from '../../interface/send.ts';
+import type { Step } from '../../interface/step.ts';
 import { upgradeOf } from '../../interface/upgrades.ts';
 import { instanceOf, type InstanceSource } from '../instances/find.ts';
 import type { InstancePresenter } from '../instances/presenter.ts';
@@ -20,13 +21,20 @@ export interface PortsContext extends InstanceSource {
   ports: InstancePorts;
   /** Counts what clients hold. */
   connections: { keep(response: ServerResponse): void };
+  /** Lets requests of strangers have their answer. */
+  strangers: Step;
 }
 
-function incomingOf({ connections }: PortsContext, request: Request, response: Response): Incoming {
+function incomingOf({ connections, strangers }: PortsContext, request: Request, response: Response): Incoming {
   const protocol = request.secure ? 'https' : 'http';
   const sender = { address: request.ip ?? '', protocol } as const;
-  const accepted = (): void => connections.keep(response);
-  return { request, response, upgrade: upgradeOf(request), sender, accepted };
+  let isAccepted = false;
+  const accepted = (): void => {
+    isAccepted = true;
+    connections.keep(response);
+  };
+  const answer = (send: () => void) => (isAccepted ? send() : strangers(request, response, send));
+  return { request, response, upgrade: upgradeOf(request), sender, accepted, answer };
 }
 
 function rethrow(error: unknown): never {
@@ -97,8 +105,11 @@ export function proxyRouter(context: PortsContext): Router {
       );
     const instance = await instanceOf(context, request);
     // From the original URL: decoding the path and encoding it again could change it.
-    const prefix = new RegExp(`^.*?/proxy/${port}`).exec(request.originalUrl)?.[0] ?? '';
-    const rest = request.originalUrl.slice(prefix.length);
+    const base = `/proxy/${port}`;
+    const { originalUrl } = request;
+    const at = originalUrl.indexOf(base);
+    const prefix = at === -1 ? '' : originalUrl.slice(0, at + base.length);
+    const rest = originalUrl.slice(prefix.length);
     const path = rest.startsWith('/') ? rest : `/${rest}`;
     const call = { user: getPrincipal(request), instance, port, prefix, path };
     await context.ports.call(incomingOf(context, request, response), call).catch(rethrow);

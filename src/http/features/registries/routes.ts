@@ -87,7 +87,7 @@ export const registryRoutes = [
     },
     success: { status: 201, schema: registrySchema, description: 'The new credentials, without the password.' },
     links: { deleteRegistry: 'registryName' },
-    errors: ['quota_exceeded', 'tenant_limit', 'not_a_tenant', 'registry_exists', 'tenant_unavailable'],
+    errors: ['quota_exceeded', 'tenant_limit', 'registry_exists', 'tenant_unavailable'],
     async handle(context: RegistriesContext, { response, caller: { namespace }, body }) {
       const created = await storeCredentials(context, namespace, body);
       response.status(201).location(`/api/v1/registries/${created.metadata.name}`);

@@ -16,8 +16,10 @@ export const createRegistrySchema = named(
       server: z
         .string()
         .max(253)
-        .regex(REGISTRY_SERVER)
-        .describe('The registry, as images name it, without a port, for example ghcr.io. Docker Hub is docker.io.'),
+        .regex(REGISTRY_SERVER, 'write the registry as images name it, for example ghcr.io or registry.example:5000')
+        .describe(
+          'The registry, as images name it, for example ghcr.io or registry.example:5000. Docker Hub is docker.io.',
+        ),
       username: z
         .string()
         .max(255)

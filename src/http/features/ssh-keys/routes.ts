@@ -71,7 +71,7 @@ export const sshKeyRoutes = [
     success: { status: 201, schema: sshKeySchema, description: 'The new SSH key.' },
     idempotent: true,
     links: { deleteSSHKey: 'sshKeyId' },
-    errors: ['quota_exceeded', 'tenant_limit', 'not_a_tenant', 'idempotency_conflict', 'tenant_unavailable'],
+    errors: ['quota_exceeded', 'tenant_limit', 'idempotency_conflict', 'tenant_unavailable'],
     async handle(context: SshKeysContext, { response, caller: { namespace }, body, key }) {
       const spec = { publicKey: parsed(body.public_key), displayName: body.name };
       const wanted = { type: SSH_KEYS, prefix: 'k', namespace, spec, body, key };

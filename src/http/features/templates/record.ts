@@ -40,7 +40,7 @@ export function toTemplateRecord(
   const { env = [], ports = [], command, args, onStart, imagePullSecrets } = template.spec;
   return {
     ...toTemplateListItem(source, tenant, template),
-    env: Object.fromEntries(env.map(({ name, value }) => [name, value])),
+    env: Object.fromEntries(env.map(({ name, value = '' }) => [name, value])),
     ports: portRecords(ports),
     command: command ?? null,
     args: args ?? null,

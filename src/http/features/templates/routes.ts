@@ -14,11 +14,12 @@ import {
 import { toContent } from '../../../wire/to-content.ts';
 import { withoutNulls } from '../../../wire/without-nulls.ts';
 import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
-import type { ObjectNames } from '../../interface/idempotency.ts';
+import { type ObjectNames, requestHash } from '../../interface/idempotency.ts';
 import { byAge, createOnce, numericIdIn } from '../../interface/objects.ts';
 import { route, routeWithBody } from '../../interface/route.ts';
 import { sendJson, sendList } from '../../interface/send.ts';
 import { findTemplateOf } from '../instances/find-template.ts';
+import { checkTemplateText } from '../instances/free-text.ts';
 import { templateId, toTemplateListItem, toTemplateRecord } from './record.ts';
 import {
   deletedTemplateSchema,
@@ -139,9 +140,12 @@ export const templateRoutes = [
     success: { status: 201, schema: templateSchema, description: 'The new template. Location has its path.' },
     idempotent: true,
     links: { getTemplate: 'templateId', replaceTemplate: 'templateId', deleteTemplate: 'templateId' },
-    errors: ['quota_exceeded', 'tenant_limit', 'not_a_tenant', 'idempotency_conflict', 'tenant_unavailable'],
+    errors: ['quota_exceeded', 'tenant_limit', 'idempotency_conflict', 'tenant_unavailable'],
     async handle(context: TemplatesContext, { response, caller: { namespace }, body, key }) {
-      const wanted = { type: INSTANCE_TEMPLATES, prefix: 't', namespace, spec: toTemplateSpec(body), body, key };
+      const spec = toTemplateSpec(body);
+      const hash = key === undefined ? undefined : requestHash(body);
+      checkTemplateText(context.templates.templates, { namespace, spec, hash });
+      const wanted = { type: INSTANCE_TEMPLATES, prefix: 't', namespace, spec, body, key };
       const { object, replayed } = await createOnce(context, wanted);
       if (replayed) response.set('idempotent-replayed', 'true');
       response.status(201).location(`/api/v1/templates/${templateId(object)}`);
@@ -181,6 +185,7 @@ export const templateRoutes = [
     async handle(context: TemplatesContext, { request, response, caller: { namespace }, body }) {
       const spec = toTemplateSpec(body);
       const { name, uid } = (await ownTemplateOf(context, namespace, request)).metadata;
+      checkTemplateText(context.templates.templates, { namespace, spec, uid });
       const patch = { metadata: { uid }, spec: { ...CLEARED, ...spec } };
       const changed = await context.client
         .patch(INSTANCE_TEMPLATES, { namespace, name }, patch, { type: 'merge' })

@@ -3,6 +3,7 @@ import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerRespons
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { FairShares } from '../../../lib/shares.ts';
+import { queryOf } from '../../interface/step.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
 import { http } from '../../../lib/lean-http.ts';
 
@@ -101,7 +102,7 @@ export class TerminalGateway {
   }
 
   #send(call: TerminalCall, signal: AbortSignal): ClientRequest {
-    const query = /\?.*$/.exec(call.request.url ?? '')?.[0] ?? '';
+    const query = queryOf(call.request.url ?? '');
     const url = new URL(`/terminals/${encodeURIComponent(call.instance)}${query}`, this.#base);
     const sent = http.request(url, { headers: headersOf(call), agent: false, signal });
     sent.on('error', () => undefined);

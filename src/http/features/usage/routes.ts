@@ -1,6 +1,8 @@
 import type { Stores } from '../../../caches/caches.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import { everyObject } from '../../../kube/client/every.ts';
+import type { KubeObject, ResourceType } from '../../../kube/types.ts';
+import { UnreadableError } from '../../../ledger/amount.ts';
 import { Bills } from '../../../ledger/bills.ts';
 import { endedFrom } from '../../../ledger/month.ts';
 import { type Line, totalsOf, UsageReport } from '../../../ledger/report.ts';
@@ -29,6 +31,11 @@ export interface UsageContext {
 const READ_MS = 30_000;
 /** Items of one answer. */
 const MOST_ITEMS = 10_000;
+/** Records of one page of the API server. One has 16 KiB at most in practice, and a page is parsed in one go. */
+const PAGE = 25;
+
+/** Names of records that cannot be read in one answer. */
+const MOST_UNREADABLE = 100;
 
 const CSV_TYPE = 'text/csv; charset=utf-8';
 
@@ -53,28 +60,52 @@ function tooMuch(): Error {
   ]);
 }
 
+/** What the lines say nothing of: records that cannot be read. */
+class Unreadable {
+  readonly names: string[] = [];
+
+  /** Adds a record by `add`, or its name where it cannot be read. */
+  try({ kind }: ResourceType, { metadata }: KubeObject, add: () => void): void {
+    try {
+      add();
+    } catch (error) {
+      if (!(error instanceof UnreadableError)) throw error;
+      if (this.names.length < MOST_UNREADABLE) this.names.push(`${kind}/${metadata.name}`);
+    }
+  }
+}
+
 /** What the tenant used. It reads the instances before the records: see Bills. */
 async function read(
   { client, stores }: UsageContext,
   namespace: string,
   { from, to, group, now, signal }: Days & Pick<UsageQuery, 'group'> & { now: number; signal: AbortSignal },
-): Promise<Line[]> {
+): Promise<{ lines: Line[]; unreadable: string[] }> {
+  const unreadable = new Unreadable();
   const report = new UsageReport({ from, to, group, most: MOST_ITEMS });
   const bills = new Bills(stores.instances.by('namespace', namespace), now, (billed) => report.add(billed));
-  const pages = { namespace, labelSelector: endedFrom(from), signal };
+  const pages = { namespace, labelSelector: endedFrom(from), signal, page: PAGE };
   try {
-    for await (const record of everyObject(client, USAGE_RECORDS, pages)) bills.addRecord(record);
+    for await (const record of everyObject(client, USAGE_RECORDS, pages))
+      unreadable.try(USAGE_RECORDS, record, () => bills.addRecord(record));
     for await (const record of everyObject(client, TOKEN_RECORDS, pages))
-      for (const bill of tokenBillsOf(record)) report.addTokens(bill);
+      unreadable.try(TOKEN_RECORDS, record, () => {
+        for (const bill of tokenBillsOf(record)) report.addTokens(bill);
+      });
     bills.addUnrecorded();
   } catch (error) {
     if (error instanceof RangeError || signal.aborted) throw tooMuch();
     throw error;
   }
-  return report.lines();
+  return { lines: report.lines(), unreadable: unreadable.names };
 }
 
-function toAnswer(lines: readonly Line[], { first, last }: Days, group: UsageQuery['group'], now: number): UsageAnswer {
+function toAnswer(
+  { lines, unreadable }: { lines: readonly Line[]; unreadable: string[] },
+  { first, last }: Days,
+  group: UsageQuery['group'],
+  now: number,
+): UsageAnswer {
   const totals = totalsOf(lines);
   return {
     object: 'usage',
@@ -85,6 +116,7 @@ function toAnswer(lines: readonly Line[], { first, last }: Days, group: UsageQue
     currency: totals.length === 1 ? (totals[0]?.currency ?? null) : null,
     items: lines.map((line) => ({ group: line.group, product: line.product || null, ...amountOf(line) })),
     totals: totals.map(amountOf),
+    ...(unreadable.length > 0 && { unreadable }),
   };
 }
 
@@ -99,8 +131,8 @@ async function answer(context: UsageContext, { request, response, caller: { name
   const cancel = clock.setTimeout(() => over.abort(), READ_MS);
   response.once('close', () => over.abort());
   try {
-    const lines = await read(context, namespace, { ...days, group: query.group, now, signal: over.signal });
-    const found = toAnswer(lines, days, query.group, now);
+    const sums = await read(context, namespace, { ...days, group: query.group, now, signal: over.signal });
+    const found = toAnswer(sums, days, query.group, now);
     const asCsv = query.format === undefined ? request.accepts(['json', 'csv']) === 'csv' : query.format === 'csv';
     if (asCsv) sendText(response, toCsv(found), CSV_TYPE);
     else sendJson(response, JSON.stringify(found));
@@ -121,9 +153,9 @@ export const readUsageRoute = route({
   compressed: true,
   summary: 'Read what you used and what it cost',
   description:
-    'Sums of the starts of instances and of the calls to models with a price, by day, instance, key, or model, to the ' +
-    'second and the smallest unit. A start counts from ready until the end that was decided; one that still runs counts ' +
-    'until now. Days are those of UTC: a start over midnight is split. A call counts when it has ended, some seconds later.',
+    'Sums of the starts of instances and of the calls to models with a price, by day, instance, key, starter, or model, to the ' +
+    'second and the smallest unit. A start counts from the first run of its container until that has ended; one ' +
+    'that still runs counts until now. Days are those of UTC: a start over midnight is split. A call counts when it has ended, some seconds later.',
   query: usageQuerySchema,
   success: { status: 200, schema: usageSchema, description: 'The usage of these days.' },
   csv: 'The items, with the names of the columns in the first line.',
@@ -152,8 +184,12 @@ function cell(value: string | number | boolean | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** The items as CSV (RFC 4180), with the names of the columns in the first line. */
-export function toCsv({ items }: Pick<UsageAnswer, 'items'>): string {
+/**
+ * The items as CSV (RFC 4180), with the names of the columns in the first line. A record that cannot be read is a line
+ * without amounts, which no sum counts.
+ */
+export function toCsv({ items, unreadable = [] }: Pick<UsageAnswer, 'items' | 'unreadable'>): string {
   const lines = items.map((item) => COLUMNS.map((name) => cell(item[name])).join(','));
-  return [COLUMNS.join(','), ...lines].map((line) => `${line}\r\n`).join('');
+  const others = unreadable.map((name) => [`unreadable/${name}`, ...COLUMNS.slice(1).map(() => '')].join(','));
+  return [COLUMNS.join(','), ...lines, ...others].map((line) => `${line}\r\n`).join('');
 }

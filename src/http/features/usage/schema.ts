@@ -12,7 +12,7 @@ export const usageQuerySchema = z.strictObject({
     .enum(GROUPINGS)
     .default('day')
     .describe(
-      'What an item is for: a day, an instance or model, the key or person that created instances and called models, or a model.',
+      'What an item is for: a day, an instance or model, the key or person that created instances and called models, the one that asked for the starts and called models, or a model.',
     ),
   format: z.enum(['json', 'csv']).optional().describe('csv: the items as CSV, as with Accept: text/csv.'),
 });
@@ -57,6 +57,12 @@ export const usageSchema = named(
       currency: z.string().nullable().describe('The one currency of the answer; null without any, and with several.'),
       items: z.array(usageItemSchema).describe('By group, in alphabetical order. Groups without usage are left out.'),
       totals: z.array(z.object(amountShape)).describe('The sum of the items, one for each currency.'),
+      unreadable: z
+        .array(z.string())
+        .optional()
+        .describe(
+          'Records with an amount or a time that cannot be read, as UsageRecord/NAME: nothing of them counts here. The operator must delete each and write it anew. Absent: every record was read.',
+        ),
     })
     .describe(
       'What the tenant used and what it cost: GPUs, starts that still run included, and tokens of models with a price.',

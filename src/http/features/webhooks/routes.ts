@@ -135,7 +135,6 @@ export const webhookRoutes = [
     errors: [
       'quota_exceeded',
       'tenant_limit',
-      'not_a_tenant',
       'webhooks_disabled',
       'idempotency_conflict',
       'tenant_unavailable',

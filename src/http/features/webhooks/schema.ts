@@ -4,7 +4,7 @@ import { deletedOf, LIMITS, listOf, named, textSchema, timeSchema } from '../../
 
 const urlSchema = z
   .string()
-  .max(MAX_URL)
+  .max(MAX_URL, { abort: true })
   .regex(WEBHOOK_URL, URL_HINT)
   .refine((text) => URL.canParse(text), URL_HINT);
 const eventTypeSchema = z.string().regex(EVENT_TYPE, TYPE_HINT);

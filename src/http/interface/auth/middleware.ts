@@ -1,11 +1,12 @@
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Authenticator } from '../../../access/authenticator.ts';
 import { findPrincipal, getPrincipal, type PrincipalScope, setPrincipal } from '../../../access/principal.ts';
+import type { Tenants } from '../../../access/tenants.ts';
 import { closeAfterUnreadBody } from '../bodies/json-body.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { type ErrorFamily, familyOf, takesAnthropicKey } from '../errors/families.ts';
 import { LIMITS } from '../schema.ts';
 import { pathOf, type Step } from '../step.ts';
-import type { Authenticator } from './authenticator.ts';
 import type { LastUsed } from './last-used.ts';
 
 /** RFC 6750 section 2.1: the scheme in any case, one space or more, then b64token. */
@@ -24,6 +25,12 @@ export function tokenOf(
   return typeof key === 'string' && key !== '' ? key : undefined;
 }
 
+/** The token of a request; none where it has two credentials: a proxy in front may have looked at the other one. */
+export function tokenOfRequest(request: IncomingMessage): string | undefined {
+  const { authorization = [], 'x-api-key': keys = [] } = request.headersDistinct;
+  return authorization.length > 1 || keys.length > 1 ? undefined : tokenOf(request.headers, pathOf(request));
+}
+
 /** The bodies of section 7 of the interface's specification. /messages has the same as /models. */
 const MODEL_BODY = Buffer.from('{"error":{"message":"Invalid API key.","type":"invalid_request_error","code":401}}');
 const COMPUTE_BODY = Buffer.from('{"error":{"message":"Invalid API key.","code":"invalid_api_key"}}');
@@ -39,35 +46,62 @@ export function unauthorized(family: ErrorFamily): { headers: typeof HEADERS; bo
   return { headers: HEADERS, body: family === 'compute' ? COMPUTE_BODY : MODEL_BODY };
 }
 
-function sendUnauthorized(response: ServerResponse, family: ErrorFamily): void {
-  const { headers, body } = unauthorized(family);
+function sendUnauthorized(request: IncomingMessage, response: ServerResponse): void {
+  for (const name of response.getHeaderNames()) response.removeHeader(name);
+  // A client whose key is over, and who sends a long script, shall see that and no broken connection.
+  closeAfterUnreadBody(request, response, LIMITS.body);
+  const { headers, body } = unauthorized(familyOf(pathOf(request)));
   response.writeHead(401, { ...headers, 'content-length': body.length });
   response.end(response.req.method === 'HEAD' ? undefined : body);
 }
 
 function notReadYet(): ApiError {
-  const message = 'This replica has just started and has not read the API keys yet. Try again in a second.';
+  const message = 'This replica has just started and has not read the keys and tenants yet. Try again in a second.';
   return new ApiError('cluster_unavailable', message, { retryAfterSeconds: 1 });
 }
 
-/** Lets only valid keys pass. Runs before anything reads the body, the parameters or the path. */
-export function authenticate(authenticator: Authenticator, lastUsed: LastUsed): Step {
+/**
+ * Lets only valid keys pass. Runs before anything reads the body, the parameters or the path.
+ * @param strangers lets requests without a valid key have their answer
+ */
+export function authenticate({
+  authenticator,
+  lastUsed,
+  strangers,
+}: {
+  authenticator: Authenticator;
+  lastUsed: LastUsed;
+  strangers: Step;
+}): Step {
   return (request, response, next) => {
     if (findPrincipal(request) !== undefined) return next();
-    const path = pathOf(request);
-    const token = tokenOf(request.headers, path);
+    const token = tokenOfRequest(request);
     const principal = authenticator.authenticate(token);
     if (principal === undefined) {
-      for (const name of response.getHeaderNames()) response.removeHeader(name);
-      // A client whose key is over, and who sends a long script, shall see that and no broken connection.
-      closeAfterUnreadBody(request, response, LIMITS.body);
       if (token !== undefined && !authenticator.knowsKeys) throw notReadYet();
-      sendUnauthorized(response, familyOf(path));
-      return;
+      return strangers(request, response, () => sendUnauthorized(request, response));
     }
     setPrincipal(request, principal);
     lastUsed.touch(principal);
     next();
+  };
+}
+
+/**
+ * Lets only callers of tenants pass, keys and people. A namespace that goes takes its keys along, so they are invalid; one
+ * that is no tenant may become one.
+ */
+export function requireTenant(tenants: Pick<Tenants, 'isKnown' | 'isGone' | 'refusal'>): Step {
+  return (request, response, next) => {
+    const { namespace } = getPrincipal(request);
+    const why = tenants.refusal(namespace);
+    if (why === undefined) return next();
+    if (!tenants.isKnown) throw notReadYet();
+    if (tenants.isGone(namespace)) {
+      sendUnauthorized(request, response);
+      return;
+    }
+    throw new ApiError('not_a_tenant', `Berth serves nothing here: ${why}`);
   };
 }
 

@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { isPersonToken, personPrincipal, readPersonToken } from '../../../access/person-token.ts';
 import { type Principal, setPrincipal } from '../../../access/principal.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import { pathOf, type Step } from '../step.ts';
-import { tokenOf } from './middleware.ts';
+import type { Step } from '../step.ts';
+import { tokenOfRequest } from './middleware.ts';
 
 /** Milliseconds. A dashboard that lost its key has another one; forged tokens make this process ask no more often. */
 const ASK_AGAIN_MS = 5_000;
@@ -65,7 +65,7 @@ async function identify(people: People, token: string, request: IncomingMessage,
 /** Finds the caller of a request with a person's token. All others are left to the check of API keys, 401 included. */
 export function acceptPeople(people: People | undefined): Step {
   return (request, _response, next) => {
-    const token = people && tokenOf(request.headers, pathOf(request));
+    const token = people && tokenOfRequest(request);
     if (people === undefined || token === undefined || !isPersonToken(token)) return next();
     return identify(people, token, request, next);
   };

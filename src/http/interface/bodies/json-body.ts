@@ -1,13 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, RequestHandler } from 'express';
 import type { Clock } from '../../../lib/clock.ts';
+import { countStructure } from '../../../lib/json-structure.ts';
+import { JsonLevelsError, MOST_LEVELS, readJson } from '../../../lib/json.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { type BodyRules, readBody } from './read-body.ts';
 
 const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json[\t ]*(?:;|$)/i;
 const CHARSET = /;[\t ]*charset[\t ]*=[\t ]*"?([^";\t ]+)/i;
 
-function hasBody({ headers }: IncomingMessage): boolean {
+export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
@@ -27,13 +29,26 @@ function checkType({ headers }: IncomingMessage): void {
   }
 }
 
+/** The longest lists that fields take have some 900 together. A schema looks at each name and value before it refuses. */
+const STRUCTURE_MAX = 1500;
+
 function parse(bytes: Buffer): unknown {
   if (bytes.length === 0) return {};
+  if (countStructure(bytes, STRUCTURE_MAX) > STRUCTURE_MAX) {
+    throw new ApiError(
+      'payload_too_large',
+      `The body has more than ${STRUCTURE_MAX} objects, lists and commas. Send fewer names and values.`,
+    );
+  }
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    return text.trim() === '' ? {} : JSON.parse(text);
+    return text.trim() === '' ? {} : readJson(text);
   } catch (error) {
-    throw new ApiError('malformed_json', 'The body is not valid JSON in UTF-8.', { cause: error });
+    const message =
+      error instanceof JsonLevelsError
+        ? `The body has lists and objects in more than ${MOST_LEVELS} levels. Send it with fewer.`
+        : 'The body is not valid JSON in UTF-8.';
+    throw new ApiError('malformed_json', message, { cause: error });
   }
 }
 

@@ -15,12 +15,13 @@ const COUNTED: Readonly<Record<string, readonly [words: string, field: string]>>
 };
 
 // The words of the API server (admission/plugin/resourcequota/controller.go) about the quota of this name.
-const EXCEEDED = new RegExp(
-  String.raw`exceeded quota: ${TENANT_LIMIT_NAME}, requested: .*used: count/(\w+)\.[\w.]+=(\w+).*limited: .*=(\w+)`,
-);
-const UNCOUNTED = new RegExp(`status unknown for quota: ${TENANT_LIMIT_NAME}, `);
+const EXCEEDED = `exceeded quota: ${TENANT_LIMIT_NAME}, requested: `;
+const USED = /used: count\/(\w+)\.[\w.]+=(\w+)/;
+const LIMITED = /limited: [\w./]+=(\w+)/;
+const UNCOUNTED = `status unknown for quota: ${TENANT_LIMIT_NAME}, `;
 // The chart names its policy so, after the release.
-const POLICY = /ValidatingAdmissionPolicy '[\w.-]*-ceilings' .*denied request: (.*)/s;
+const POLICY = /ValidatingAdmissionPolicy '[\w.-]*-ceilings' /;
+const DENIED = 'denied request: ';
 
 const MAX_WORDS = 500;
 
@@ -28,18 +29,20 @@ const MAX_WORDS = 500;
 export function tenantLimitOf(error: KubeError): ApiError | undefined {
   if (!(error instanceof ForbiddenError)) return undefined;
   const { statusMessage } = error;
-  if (UNCOUNTED.test(statusMessage)) {
+  if (statusMessage.includes(UNCOUNTED)) {
     const message = 'Kubernetes has not counted the objects of the tenant yet. Try again in some seconds.';
     return new ApiError('cluster_unavailable', message, { retryAfterSeconds: 5, cause: error });
   }
-  const [, plural = '', used = '', limited = ''] = EXCEEDED.exec(statusMessage) ?? [];
+  const counts = statusMessage.includes(EXCEEDED) ? statusMessage : '';
+  const [, plural = '', used = ''] = USED.exec(counts) ?? [];
+  const [, limited = ''] = LIMITED.exec(counts) ?? [];
   const [words, field] = COUNTED[plural] ?? [];
   if (words !== undefined) {
     const message = `Nothing was made. This tenant may have ${parseQuantity(limited)} ${words} and has ${parseQuantity(used)}. Delete one. ${whoCanChange(`objects.${field}`)}`;
     return new ApiError('tenant_limit', message, { cause: error });
   }
-  const said = POLICY.exec(statusMessage)?.[1];
-  return said === undefined
-    ? undefined
-    : new ApiError('tenant_limit', `Nothing was made. ${said.slice(0, MAX_WORDS)}`, { cause: error });
+  const at = POLICY.test(statusMessage) ? statusMessage.indexOf(DENIED) : -1;
+  if (at === -1) return undefined;
+  const said = statusMessage.slice(at + DENIED.length);
+  return new ApiError('tenant_limit', `Nothing was made. ${said.slice(0, MAX_WORDS)}`, { cause: error });
 }

@@ -17,9 +17,23 @@ export interface StreamEvent {
   data: string;
 }
 
-/** Whether a client asks for events instead of one answer. */
-export function wantsEvents(request: Request): boolean {
-  return /(?:^|,)\s*text\/event-stream\s*(?:;|,|$)/i.test(request.headers.accept ?? '');
+/** The types of one answer, the most specific one first: it decides (RFC 9110 section 12.5.1). */
+const ANSWERS = ['application/json', 'application/*', '*/*'];
+
+/** Whether a client would rather have events than one answer: of two that it likes as much, the one that it names first. */
+export function wantsEvents({ headers: { accept = '' } }: Pick<Request, 'headers'>): boolean {
+  const named = accept.split(',').filter((part) => part.includes('/'));
+  const wanted = named.map((part) => {
+    const [type = '', ...parameters] = part.split(';').map((one) => one.trim().toLowerCase());
+    return { type, weight: Number(parameters.find((one) => one.startsWith('q='))?.slice(2) ?? 1) };
+  });
+  const events = wanted.findIndex(({ type }) => type === 'text/event-stream');
+  const weight = wanted[events]?.weight ?? 0;
+  if (!(weight > 0)) return false;
+  const answer = ANSWERS.map((name) => wanted.findIndex(({ type }) => type === name)).find((index) => index >= 0);
+  const other = answer === undefined ? undefined : wanted[answer];
+  if (other === undefined || answer === undefined || weight > other.weight || !(other.weight > 0)) return true;
+  return weight === other.weight && (other.type !== 'application/json' || events < answer);
 }
 
 /** The last event that a returning client saw. */

@@ -1,10 +1,10 @@
 import type { Request, Response } from 'express';
+import type { AccessWatch } from '../../../access/access-watch.ts';
 import type { CeilingsOf } from '../../../access/ceilings.ts';
 import { getPrincipal, type Principal } from '../../../access/principal.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { FairShares, Shares } from '../../../lib/shares.ts';
 import { whoCanChange } from '../../../resources/tenants/who-can-change.ts';
-import type { Authenticator } from '../auth/authenticator.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { overloaded } from '../errors/busy.ts';
 import { EventStream } from './event-stream.ts';
@@ -16,12 +16,12 @@ const MAX_PENDING = 128 * 1024 * 1024;
 /** A tenant may have as many streams open as are left for others, and half as many bytes waiting. */
 const STREAMS_FACTOR = 1;
 const PENDING_FACTOR = 1 / 2;
-/** A key that is revoked or loses its scope loses its streams within this time. */
-const CHECK_MS = 1000;
-const CHECKS_PER_BEAT = 15;
+const BEAT_MS = 15_000;
+/** Milliseconds in which a client reads what waits for it of a stream that has ended. */
+const LAST_WORDS_MS = 1000;
 
 export interface StreamDeps {
-  authenticator: Authenticator;
+  access: Pick<AccessWatch, 'open'>;
   ceilings: CeilingsOf;
   clock: Clock;
 }
@@ -29,7 +29,7 @@ export interface StreamDeps {
 /** All event streams of this process. */
 export class StreamRegistry {
   readonly #deps: StreamDeps;
-  readonly #streams = new Map<EventStream, Principal>();
+  readonly #streams = new Set<EventStream>();
   readonly #byKey = new Shares(MAX_STREAMS);
   readonly #byTenant = new FairShares(MAX_STREAMS, STREAMS_FACTOR);
   readonly #pending = new FairShares(MAX_PENDING, PENDING_FACTOR);
@@ -50,8 +50,19 @@ export class StreamRegistry {
       take: (bytes) => this.#pending.take(namespace, bytes) === 'taken',
       give: (bytes) => this.#pending.give(namespace, bytes),
     });
-    this.#streams.set(stream, principal);
+    this.#streams.add(stream);
+    const access = this.#deps.access.open(principal, { scope: 'compute:read' });
+    const end = (): void => {
+      stream.end();
+      response.once(
+        'close',
+        this.#deps.clock.setTimeout(() => response.destroy(), LAST_WORDS_MS),
+      );
+    };
+    if (access.signal.aborted) end();
+    else access.signal.addEventListener('abort', end);
     response.once('close', () => {
+      access.close();
       this.#streams.delete(stream);
       this.#byKey.give(keyId, 1);
       this.#byTenant.give(namespace, 1);
@@ -60,16 +71,13 @@ export class StreamRegistry {
     return stream;
   }
 
-  /** Checks the keys of open streams until the signal aborts, then ends all streams. */
+  /** Keeps open streams alive until the signal aborts, then ends them. */
   async run(signal: AbortSignal): Promise<void> {
-    for (let checks = 1; !signal.aborted; checks += 1) {
-      await this.#deps.clock.sleep(CHECK_MS, signal);
-      for (const [stream, principal] of this.#streams) {
-        if (!this.#deps.authenticator.isValid(principal, 'compute:read')) stream.end();
-        else if (checks % CHECKS_PER_BEAT === 0) stream.beat();
-      }
+    while (!signal.aborted) {
+      await this.#deps.clock.sleep(BEAT_MS, signal);
+      for (const stream of this.#streams) stream.beat();
     }
-    for (const stream of this.#streams.keys()) stream.end();
+    for (const stream of this.#streams) stream.end();
   }
 
   #take({ keyId, namespace }: Principal): void {

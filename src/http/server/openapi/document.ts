@@ -20,6 +20,7 @@ const VERSION = '1.0.0';
 const COMMON: readonly ErrorCode[] = [
   'invalid_api_key',
   'insufficient_scope',
+  'not_a_tenant',
   'rate_limit_exceeded',
   'internal_error',
   'cluster_unavailable',

@@ -21,7 +21,7 @@ export const GUIDES: readonly Guide[] = [
 ];
 
 /** Inline links and images of Markdown. */
-const LINK = /(!?)\[([^\]]*)\]\(([^)\s]+)\)/g;
+const LINK = /(!?)\[([^[\]]*)\]\(([^()\s]+)\)/g;
 
 function readDocument(file: string): string {
   // In the image they lie beside the code, in a checkout beside src.

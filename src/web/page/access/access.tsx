@@ -2,7 +2,8 @@ import { useEffect, useState } from 'preact/hooks';
 import type { KeyRecord } from '../../key-record.ts';
 import { callDashboard } from '../calls/call.ts';
 import { Alert, CopyField, Dialog, Empty, OnceDialog, RowButton, Table, Time } from '../parts/controls.tsx';
-import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { ConfirmDialog } from '../parts/delete-dialog.tsx';
+import { DialogForm } from '../parts/form.tsx';
 import { sameMakeApiKey, sameRevokeApiKey } from '../same/same.ts';
 import { attempt, note, session, tenant } from '../state.ts';
 import { Webhooks } from './webhooks.tsx';
@@ -48,14 +49,12 @@ function CreateDialog({ close, onCreated }: { close: () => void; onCreated: (mad
   }
   return (
     <Dialog id="create" title="Create key" onClose={close}>
-      <form
-        autocomplete="off"
-        onInput={(event) => setFilled(bodyOf(new FormData(event.currentTarget)))}
-        onSubmit={(event) => {
-          event.preventDefault();
-          const form = new FormData(event.currentTarget);
-          void attempt(() => create(form), setRefusal);
-        }}
+      <DialogForm
+        button="Create key"
+        same={filled && sameMakeApiKey(filled)}
+        onInput={(form) => setFilled(bodyOf(new FormData(form)))}
+        onSubmit={(form) => void attempt(() => create(new FormData(form)), setRefusal)}
+        close={close}
       >
         <Alert text={refusal} />
         <label for="name">Name</label>
@@ -79,16 +78,7 @@ function CreateDialog({ close, onCreated }: { close: () => void; onCreated: (mad
             </option>
           ))}
         </select>
-        {filled !== undefined && <SameElsewhere same={sameMakeApiKey(filled)} />}
-        <div class="actions">
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
-          <button class="primary" type="submit">
-            Create key
-          </button>
-        </div>
-      </form>
+      </DialogForm>
     </Dialog>
   );
 }
@@ -139,25 +129,6 @@ function MadeDialog({ token, close }: { token: string; close: () => void }) {
   );
 }
 
-function RevokeDialog({ apiKey, close, revoke }: { apiKey: KeyRecord; close: () => void; revoke: () => void }) {
-  return (
-    <Dialog id="revoke" title="Revoke key?" onClose={close}>
-      <p>
-        Calls with <strong>{titleOf(apiKey)}</strong> will fail within a second. This cannot be undone.
-      </p>
-      <SameElsewhere same={sameRevokeApiKey(apiKey.namespace, apiKey.id)} />
-      <div class="actions">
-        <button type="button" onClick={close}>
-          Cancel
-        </button>
-        <button class="danger" type="button" onClick={revoke}>
-          Revoke
-        </button>
-      </div>
-    </Dialog>
-  );
-}
-
 /** The API keys of the tenant. */
 export function AccessView() {
   const [keys, setKeys] = useState<readonly KeyRecord[]>();
@@ -172,10 +143,10 @@ export function AccessView() {
     });
   }, []);
   async function revoke({ id }: KeyRecord): Promise<void> {
-    setLeaving(undefined);
     const path = `/keys/${namespace}/${encodeURIComponent(id)}/revoke`;
     const revoked = await callDashboard<KeyRecord>('POST', path);
     setKeys((before = []) => before.map((key) => (key.id === id ? revoked : key)));
+    setLeaving(undefined);
     note.value = 'Key revoked';
   }
   return (
@@ -218,11 +189,18 @@ export function AccessView() {
       )}
       {made !== undefined && <MadeDialog token={made} close={() => setMade(undefined)} />}
       {leaving !== undefined && (
-        <RevokeDialog
-          apiKey={leaving}
+        <ConfirmDialog
+          id="revoke"
+          title="Revoke key?"
+          button="Revoke"
+          same={sameRevokeApiKey(leaving.namespace, leaving.id)}
+          act={() => revoke(leaving)}
           close={() => setLeaving(undefined)}
-          revoke={() => void attempt(() => revoke(leaving))}
-        />
+        >
+          <p>
+            Calls with <strong>{titleOf(leaving)}</strong> will fail within a second. This cannot be undone.
+          </p>
+        </ConfirmDialog>
       )}
     </section>
   );

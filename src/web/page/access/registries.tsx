@@ -3,7 +3,7 @@ import type { RegistryRecord } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
 import { DeleteDialog } from '../parts/delete-dialog.tsx';
-import { Field } from '../parts/form.tsx';
+import { Field, fieldsOf } from '../parts/form.tsx';
 import { SameElsewhere } from '../same/same-elsewhere.tsx';
 import { sameAddRegistry, sameRemoveRegistry } from '../same/same-lists.ts';
 import { useRead } from '../parts/use-read.ts';
@@ -16,6 +16,7 @@ function AddForm({ onAdded }: { onAdded: (added: RegistryRecord) => void }) {
   const [draft, setDraft] = useState(EMPTY);
   const [refusal, setRefusal] = useState('');
   const set = (part: Partial<typeof EMPTY>): void => setDraft((before) => ({ ...before, ...part }));
+  const of = fieldsOf('registry', draft, set);
   async function add(): Promise<void> {
     const added = await callApi<RegistryRecord>(tenant.value, 'POST', '/registries', draft);
     setDraft(EMPTY);
@@ -32,29 +33,13 @@ function AddForm({ onAdded }: { onAdded: (added: RegistryRecord) => void }) {
     >
       <Alert text={refusal} />
       <div class="fields">
+        <Field label="Name" help="Instances and templates name it: small letters, digits and -." {...of('name')} />
         <Field
-          id="registry-name"
-          label="Name"
-          value={draft.name}
-          why=""
-          help="Instances and templates name it: small letters, digits and -."
-          onInput={(name) => set({ name })}
-        />
-        <Field
-          id="registry-server"
           label="Registry"
-          value={draft.server}
-          why=""
           help="As images name it, for example ghcr.io. Docker Hub is docker.io."
-          onInput={(server) => set({ server })}
+          {...of('server')}
         />
-        <Field
-          id="registry-username"
-          label="User name"
-          value={draft.username}
-          why=""
-          onInput={(username) => set({ username })}
-        />
+        <Field label="User name" {...of('username')} />
         <div>
           <label for="registry-password">Password or token</label>
           <input

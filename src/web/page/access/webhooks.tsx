@@ -2,12 +2,11 @@ import type { CreateWebhook, WebhookRecord, WebhookWithSecret } from '../../../w
 import { useState } from 'preact/hooks';
 import { callApi } from '../calls/call.ts';
 import { Alert, CopyField, Dialog, Empty, OnceDialog, RowButton, Table, Time } from '../parts/controls.tsx';
-import { DeleteDialog } from '../parts/delete-dialog.tsx';
-import { Field, Refused, useRefusal } from '../parts/form.tsx';
+import { ConfirmDialog, DeleteDialog } from '../parts/delete-dialog.tsx';
+import { DialogForm, Field, fieldsOf, Refused, useRefusal } from '../parts/form.tsx';
 import { useRead } from '../parts/use-read.ts';
-import { SameElsewhere } from '../same/same-elsewhere.tsx';
 import { sameAddWebhook, sameRemoveWebhook, sameRotateWebhook } from '../same/same-lists.ts';
-import { attempt, mayWrite, tenant } from '../state.ts';
+import { mayWrite, tenant } from '../state.ts';
 
 const EMPTY = { url: '', events: '', name: '' };
 
@@ -24,53 +23,28 @@ function AddWebhook({ close, onMade }: { close: () => void; onMade: (made: Webho
   const set = (part: Partial<typeof EMPTY>): void => setDraft((before) => ({ ...before, ...part }));
   const fieldOf = (path: string): string => path.replace(/\[\d+\]$/, '');
   const why = (name: string): string => refusal.fields.find(({ path }) => fieldOf(path) === name)?.expected ?? '';
+  const of = fieldsOf('webhook', draft, set, why);
   async function add(): Promise<void> {
     onMade(await callApi<WebhookWithSecret>(tenant.value, 'POST', '/webhooks', body));
   }
   return (
     <Dialog id="add-webhook" title="Add webhook" onClose={close}>
-      <form
-        autocomplete="off"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void send(add);
-        }}
+      <DialogForm
+        button="Add webhook"
+        isOff={draft.url === ''}
+        same={sameAddWebhook(body)}
+        onSubmit={() => void send(add)}
+        close={close}
       >
         <Refused refusal={refusal} others={refusal.fields.filter(({ path }) => !(fieldOf(path) in EMPTY))} />
         <Field
-          id="webhook-url"
           label="URL"
-          value={draft.url}
-          why={why('url')}
           help="Events go there by POST. It is https on port 443 of a public host, or what your operator allows."
-          onInput={(url) => set({ url })}
+          {...of('url')}
         />
-        <Field
-          id="webhook-events"
-          label="Events"
-          value={draft.events}
-          why={why('events')}
-          help="For example instance.ready, budget.spent. Empty: all."
-          onInput={(events) => set({ events })}
-        />
-        <Field
-          id="webhook-name"
-          label="Name"
-          value={draft.name}
-          why={why('name')}
-          help="For people."
-          onInput={(name) => set({ name })}
-        />
-        <SameElsewhere same={sameAddWebhook(body)} />
-        <div class="actions">
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
-          <button class="primary" type="submit" disabled={draft.url === ''}>
-            Add webhook
-          </button>
-        </div>
-      </form>
+        <Field label="Events" help="For example instance.ready, budget.spent. Empty: all." {...of('events')} />
+        <Field label="Name" help="For people." {...of('name')} />
+      </DialogForm>
     </Dialog>
   );
 }
@@ -141,27 +115,23 @@ function SecretDialog({ secret, close }: { secret: string; close: () => void }) 
 
 function RotateDialog(props: { webhook: WebhookRecord; close: () => void; onMade: (made: WebhookWithSecret) => void }) {
   const { webhook, close, onMade } = props;
-  const [refusal, setRefusal] = useState('');
   async function rotate(): Promise<void> {
     onMade(await callApi<WebhookWithSecret>(tenant.value, 'POST', `/webhooks/${webhook.id}/secret`));
   }
   return (
-    <Dialog id="rotate" title="Replace the secret?" onClose={close}>
+    <ConfirmDialog
+      id="rotate"
+      title="Replace the secret?"
+      button="Replace"
+      same={sameRotateWebhook(webhook.id)}
+      act={rotate}
+      close={close}
+    >
       <p>
         The old one signs nothing any more. What the receiver of <strong>{titleOf(webhook)}</strong> refuses until it
         has the new one is delivered again.
       </p>
-      <Alert text={refusal} />
-      <SameElsewhere same={sameRotateWebhook(webhook.id)} />
-      <div class="actions">
-        <button type="button" onClick={close}>
-          Cancel
-        </button>
-        <button class="danger" type="button" onClick={() => void attempt(rotate, setRefusal)}>
-          Replace
-        </button>
-      </div>
-    </Dialog>
+    </ConfirmDialog>
   );
 }
 

@@ -63,7 +63,7 @@ interface Token {
 }
 
 /** Milliseconds. The token is good for longer, so that a call that is under way does not meet its end. */
-const KEEP_MS = 25_000;
+const KEEP_MS = 10_000;
 let current: Promise<Token> | undefined;
 let currentNamespace = '';
 

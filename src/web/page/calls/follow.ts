@@ -35,7 +35,7 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
 
 /**
  * Follows an event stream until the signal aborts, the server says `end` or `deleted`, or refuses for good. The stream
- * ends with its token, every 45 s at most, and goes on with a new one after the last event.
+ * ends with its token, every 20 s at most, and goes on with a new one after the last event.
  */
 async function follow({ namespace, path, onEvent, onState, signal }: Follow): Promise<void> {
   let lastId: string | undefined;

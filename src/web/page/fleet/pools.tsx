@@ -2,10 +2,9 @@ import type { FleetRecord } from '../../../wire/records.ts';
 import { useEffect, useState } from 'preact/hooks';
 import { callDashboard } from '../calls/call.ts';
 import { CopyLine, Dialog } from '../parts/controls.tsx';
-import { Field, Refused, useRefusal } from '../parts/form.tsx';
+import { DialogForm, Field, fieldsOf, Refused, useRefusal } from '../parts/form.tsx';
 import { money } from '../parts/words.ts';
 import { kubectlPool, type PoolChange } from '../same/commands.ts';
-import { SameElsewhere } from '../same/same-elsewhere.tsx';
 import { note } from '../state.ts';
 
 type Pool = FleetRecord['pools'][number];
@@ -98,6 +97,7 @@ function PoolDialog(props: { pool: Pool; close: () => void; onSaved: (pool: Pool
   const change = changeOf(draft);
   const set = (part: Partial<Draft>): void => setDraft((before) => ({ ...before, ...part }));
   const why = (path: string): string => refusal.fields.find((field) => field.path === path)?.expected ?? '';
+  const of = fieldsOf('pool', draft, set, why);
   const isOther = ({ path }: { path: string }): boolean => !/^currency$|^prices\[\d+\]\./.test(path);
   const others = refusal.fields.filter((field) => isOther(field) && !field.path.startsWith('sizes'));
   const ofSizes = refusal.fields.find(({ path }) => path.startsWith('sizes'))?.expected ?? '';
@@ -110,24 +110,16 @@ function PoolDialog(props: { pool: Pool; close: () => void; onSaved: (pool: Pool
   }
   return (
     <Dialog id="pool" title={`Prices of ${pool.name}`} onClose={close}>
-      <form
-        autocomplete="off"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void send(save);
-        }}
+      <DialogForm
+        button="Save"
+        same={{ kubectl: kubectlPool(pool.name, change) }}
+        onSubmit={() => void send(save)}
+        close={close}
       >
         <p class="help">Per GPU and hour. Instances that run keep the price of their place.</p>
         <Refused refusal={refusal} others={others} />
         <div class="fields">
-          <Field
-            id="pool-currency"
-            label="Currency"
-            value={draft.currency}
-            why={why('currency')}
-            help="Three letters, for example USD."
-            onInput={(currency) => set({ currency })}
-          />
+          <Field label="Currency" help="Three letters, for example USD." {...of('currency')} />
           <Field
             id="pool-sizes"
             label="GPUs of one instance"
@@ -154,16 +146,7 @@ function PoolDialog(props: { pool: Pool; close: () => void; onSaved: (pool: Pool
         >
           Add a price
         </button>
-        <SameElsewhere same={{ kubectl: kubectlPool(pool.name, change) }} />
-        <div class="actions">
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
-          <button class="primary" type="submit">
-            Save
-          </button>
-        </div>
-      </form>
+      </DialogForm>
     </Dialog>
   );
 }

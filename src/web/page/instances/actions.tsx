@@ -2,12 +2,12 @@ import { useState } from 'preact/hooks';
 import type { InstanceRecord, UpdateInstance } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert, Dialog } from '../parts/controls.tsx';
-import { SameElsewhere } from '../same/same-elsewhere.tsx';
 import { sameChange, sameDelete } from '../same/same.ts';
+import { DialogForm } from '../parts/form.tsx';
 import { titleOf } from '../parts/words.ts';
 import { attempt, mayWrite, note, now, tenant } from '../state.ts';
 
-type Name = 'rename' | 'extend' | 'stop' | 'start' | 'delete';
+type Name = 'rename' | 'extend' | 'price' | 'stop' | 'start' | 'delete';
 
 interface Action {
   title: string;
@@ -17,9 +17,14 @@ interface Action {
   done: string;
   isDangerous?: boolean;
   /** The field to fill in, its label and its value now. */
-  field?: { name: 'name' | 'max_duration'; label: string; value: string; help: string };
+  field?: { name: 'name' | 'max_duration' | 'max_price_per_hour'; label: string; value: string; help: string };
   /** What PATCH sends; without it the instance is deleted. */
   body?: (value: string) => UpdateInstance;
+}
+
+function diskAtStop({ disk_persistent: isKept, simulated }: InstanceRecord): string {
+  if (isKept === null || simulated) return '';
+  return isKept ? 'Its disk stays.' : 'Its disk is on the node: the files in /workspace are deleted.';
 }
 
 function actionOf(name: Name, instance: InstanceRecord): Action {
@@ -35,7 +40,7 @@ function actionOf(name: Name, instance: InstanceRecord): Action {
     extend: {
       title: 'Extend',
       button: 'Save',
-      says: 'The longest time of each start, counted from when its login worked. Longer than now extends.',
+      says: 'The longest time of each start, counted from when its container first ran. Longer than now extends.',
       done: 'Changed when it ends',
       field: {
         name: 'max_duration',
@@ -45,11 +50,25 @@ function actionOf(name: Name, instance: InstanceRecord): Action {
       },
       body: (value) => ({ max_duration: value === '' ? null : value }),
     },
+    price: {
+      title: 'Highest price',
+      button: 'Save',
+      says: 'The most that an hour of a later start may cost. Above it the instance waits. The price of a start that runs stays.',
+      done: 'Changed its highest price',
+      field: {
+        name: 'max_price_per_hour',
+        label: 'Highest price an hour',
+        value: instance.max_price_per_hour ?? '',
+        help: `In ${instance.currency ?? 'the currency of the offer'}. Empty: the price that was seen at first.`,
+      },
+      body: (value) => ({ max_price_per_hour: value === '' ? null : value }),
+    },
     stop: {
       title: 'Stop this instance?',
       button: 'Stop',
-      says: 'Programs end and the GPUs are free for others. You pay no GPU time until you start it again, for which a place must be free.',
+      says: `Programs end and the GPUs are free for others. You pay no GPU time until you start it again, for which a place must be free. ${diskAtStop(instance)}`,
       done: 'Stops',
+      isDangerous: instance.disk_persistent === false && !instance.simulated,
       body: () => ({ state: 'stopped' }),
     },
     start: {
@@ -92,11 +111,12 @@ function ActionDialog({ name, instance, close }: { name: Name; instance: Instanc
   }
   return (
     <Dialog id="action" title={title} onClose={close}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void attempt(act, setRefusal);
-        }}
+      <DialogForm
+        button={button}
+        isDangerous={isDangerous}
+        same={same}
+        onSubmit={() => void attempt(act, setRefusal)}
+        close={close}
       >
         <p>
           <strong>{titleOf(instance)}</strong>
@@ -118,16 +138,7 @@ function ActionDialog({ name, instance, close }: { name: Name; instance: Instanc
             </p>
           </>
         )}
-        <SameElsewhere same={same} />
-        <div class="actions">
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
-          <button class={isDangerous ? 'danger' : 'primary'} type="submit">
-            {button}
-          </button>
-        </div>
-      </form>
+      </DialogForm>
     </Dialog>
   );
 }
@@ -139,6 +150,7 @@ export function Actions({ instance }: { instance: InstanceRecord }) {
   const names: [Name, string][] = [
     ['rename', 'Rename'],
     ['extend', 'Extend'],
+    ['price', 'Highest price'],
     instance.desired_state === 'stopped' ? ['start', 'Start'] : ['stop', 'Stop'],
     ['delete', 'Delete'],
   ];

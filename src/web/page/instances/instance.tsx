@@ -117,7 +117,7 @@ function Expiry({
 }: {
   instance: InstanceRecord;
 }) {
-  if (at === null) return <>{longest === null ? 'when you end it' : `${longest} after its login works`}</>;
+  if (at === null) return <>{longest === null ? 'when you end it' : `${longest} after its container first runs`}</>;
   const left = Date.parse(at) - now.value;
   const stopped = kept === false ? 'stopped, disk lost' : 'stopped, disk kept';
   return (

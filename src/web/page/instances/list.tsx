@@ -111,7 +111,7 @@ function Row({ record }: { record: Signal<InstanceRecord> }) {
   const instance = record.value;
   const cost = useComputed(() => costText(record.value, roughly.value));
   const since = useComputed(() => age(roughly.value - Date.parse(record.value.created_at)));
-  const { id, price_per_hour: price, warnings, simulated } = instance;
+  const { id, price_per_hour: price, warnings, simulated, node } = instance;
   const currency = currencyOf(instance);
   return (
     <tr role="row">
@@ -124,7 +124,8 @@ function Row({ record }: { record: Signal<InstanceRecord> }) {
         {warnings.length > 0 && <span class="chip warn">{warnings.length} to know</span>}
       </td>
       <td role="cell" data-label="GPUs">
-        {gpus(instance)} {simulated && <span class="chip">simulated</span>}
+        <span class={node === null ? 'soft' : undefined}>{gpus(instance)}</span>{' '}
+        {simulated && <span class="chip">simulated</span>}
       </td>
       <td role="cell" data-label="Cost" class="number">
         {currency === undefined ? <span class="soft">not yet</span> : cost}

@@ -1,6 +1,7 @@
 import type { InstanceRecord } from '../../../wire/records.ts';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { type ServerEvent, useFollow } from '../calls/follow.ts';
+import { logText } from './log-text.ts';
 import { SameElsewhere } from '../same/same-elsewhere.tsx';
 import { sameLog } from '../same/same.ts';
 import { tenant } from '../state.ts';
@@ -20,15 +21,25 @@ interface Line {
   isNote: boolean;
 }
 
-/** What the program writes, as it writes it. */
-export function Log({ instance: { id, state, simulated } }: { instance: InstanceRecord }) {
+/** The log of the start that is, or was last. */
+export function Log({ instance }: { instance: InstanceRecord }) {
+  const isOver = instance.state === 'stopped' || instance.state === 'failed';
+  const before = useRef({ isOver, life: 0 });
+  // The stream ended with the start. Another start has another.
+  const life = before.current.life + (before.current.isOver && !isOver ? 1 : 0);
+  before.current = { isOver, life };
+  return <FollowedLog key={life} instance={instance} />;
+}
+
+/** What the program writes, as it writes it; of a start that is over, what was kept. */
+function FollowedLog({ instance: { id, simulated } }: { instance: InstanceRecord }) {
   const [lines, setLines] = useState<readonly Line[]>([]);
   const waiting = useRef<Line[]>([]);
   const box = useRef<HTMLPreElement>(null);
   const [isFollowing, setFollowing] = useState(true);
   const count = useRef(0);
   const add = useCallback(({ type, data }: ServerEvent) => {
-    const text = type === 'line' ? (data as { text: string }).text : NOTES[type];
+    const text = type === 'line' ? logText((data as { text: string }).text) : NOTES[type];
     if (text === undefined) return;
     count.current += 1;
     waiting.current.push({ key: count.current, text, isNote: type !== 'line' });
@@ -40,9 +51,8 @@ export function Log({ instance: { id, state, simulated } }: { instance: Instance
       setLines((before) => [...before, ...more].slice(-MOST_LINES));
     }, 50);
   }, []);
-  const hasLog = !simulated && (state === 'running' || state === 'starting');
   const path = `/instances/${encodeURIComponent(id)}/logs`;
-  const trouble = useFollow(hasLog ? `${path}?follow=true&tail=${TAIL}` : '', add);
+  const trouble = useFollow(simulated ? '' : `${path}?follow=true&tail=${TAIL}`, add);
   useEffect(() => {
     if (isFollowing && box.current !== null) box.current.scrollTop = box.current.scrollHeight;
   }, [lines, isFollowing]);

@@ -1,43 +1,7 @@
 import type { InstanceRecord } from '../../../wire/records.ts';
 import { duration } from '../parts/words.ts';
+import { partsOf } from './start-parts.ts';
 import { now } from '../state.ts';
-
-const PARTS = [
-  { to: 'claimed', name: 'Waited for a place' },
-  { to: 'scheduled', name: 'Got its node' },
-  { to: 'pulled', name: 'Fetched the image' },
-  { to: 'started', name: 'Started the container' },
-  { to: 'ready', name: 'Opened the login' },
-] as const;
-
-interface Part {
-  /** Its colour. */
-  at: number;
-  name: string;
-  ms: number;
-  isOpen: boolean;
-}
-
-/** Where the time of the start went until now. The time of a stage that has no mark counts to the next one. */
-function partsOf({ stages, created_at: created }: InstanceRecord, until: number): Part[] {
-  const found: Part[] = [];
-  let last = Date.parse(stages.accepted ?? created);
-  let next: Omit<Part, 'ms' | 'isOpen'> | undefined;
-  for (const [at, { to, name }] of PARTS.entries()) {
-    const end = stages[to];
-    if (end === undefined) {
-      next ??= { at, name };
-      continue;
-    }
-    found.push({ at, name, ms: Math.max(0, Date.parse(end) - last), isOpen: false });
-    last = Date.parse(end);
-    next = undefined;
-  }
-  if (next !== undefined && stages.stopped === undefined) {
-    found.push({ ...next, ms: Math.max(0, until - last), isOpen: true });
-  }
-  return found;
-}
 
 /** A start is seconds, and where they went is in their tenths. */
 function taken(ms: number): string {

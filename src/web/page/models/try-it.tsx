@@ -94,7 +94,7 @@ export function TryIt({
   const [answer, setAnswer] = useState(EMPTY);
   const [refusal, setRefusal] = useState('');
   const [running, setRunning] = useState<AbortController>();
-  const waiting = useRef<Piece[]>([]);
+  const waiting = useRef<{ piece: Piece; at: number }[]>([]);
   useEffect(() => () => running?.abort(), [running]);
   const spoken = DIALECTS.filter((one) => takes(model, one));
   const dialect = spoken.includes(wanted) ? wanted : (spoken[0] ?? wanted);
@@ -105,14 +105,14 @@ export function TryIt({
     setRunning(stop);
     setAnswer(EMPTY);
     const add = (piece: Piece): void => {
-      waiting.current.push(piece);
+      // Now, and not when it is painted: a browser paints nothing of a page that nobody sees.
+      waiting.current.push({ piece, at: performance.now() - begun });
       if (waiting.current.length > 1) return;
       // A model may write hundreds of pieces in a second: those of one frame are painted together.
       requestAnimationFrame(() => {
         const pieces = waiting.current;
         waiting.current = [];
-        const at = performance.now() - begun;
-        setAnswer((before) => pieces.reduce((sum, one) => joined(sum, one, at), before));
+        setAnswer((before) => pieces.reduce((sum, { piece: one, at }) => joined(sum, one, at), before));
       });
     };
     await attempt(async () => {

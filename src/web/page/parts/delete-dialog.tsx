@@ -3,8 +3,30 @@ import { useState } from 'preact/hooks';
 import { callApi } from '../calls/call.ts';
 import { attempt, note, tenant } from '../state.ts';
 import { Alert, Dialog } from './controls.tsx';
-import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { DialogForm } from './form.tsx';
 import type { Same } from '../same/same.ts';
+
+/** Asks before something that cannot be undone, and does it. The children say what is lost. */
+export function ConfirmDialog(props: {
+  id: string;
+  title: string;
+  button: string;
+  same: Same;
+  act: () => Promise<void>;
+  close: () => void;
+  children: ComponentChildren;
+}) {
+  const { id, title, button, same, act, close, children } = props;
+  const [refusal, setRefusal] = useState('');
+  return (
+    <Dialog id={id} title={title} onClose={close}>
+      <DialogForm button={button} isDangerous same={same} onSubmit={() => void attempt(act, setRefusal)} close={close}>
+        {children}
+        <Alert text={refusal} />
+      </DialogForm>
+    </Dialog>
+  );
+}
 
 /** Asks before something is deleted, and deletes it. The children say what is lost. */
 export function DeleteDialog(props: {
@@ -19,25 +41,14 @@ export function DeleteDialog(props: {
   onDeleted: () => void;
 }) {
   const { title, path, same, done = 'Deleted', children, close, onDeleted } = props;
-  const [refusal, setRefusal] = useState('');
   async function remove(): Promise<void> {
     await callApi(tenant.value, 'DELETE', path);
     note.value = done;
     onDeleted();
   }
   return (
-    <Dialog id="delete" title={title} onClose={close}>
+    <ConfirmDialog id="delete" title={title} button="Delete" same={same} act={remove} close={close}>
       {children}
-      <Alert text={refusal} />
-      <SameElsewhere same={same} />
-      <div class="actions">
-        <button type="button" onClick={close}>
-          Cancel
-        </button>
-        <button type="button" class="danger" onClick={() => void attempt(remove, setRefusal)}>
-          Delete
-        </button>
-      </div>
-    </Dialog>
+    </ConfirmDialog>
   );
 }

@@ -2,6 +2,8 @@ import type { FoundOffer } from '../../../wire/records.ts';
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { CallError, messageOf } from '../calls/call.ts';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import type { Same } from '../same/same.ts';
 import { Alert } from './controls.tsx';
 
 /** Why a form was refused. */
@@ -31,6 +33,56 @@ export function useRefusal(): { refusal: Refusal; send: (action: () => Promise<v
     }
   }
   return { refusal, send };
+}
+
+/** The form of a dialog: its fields, the same without this page, and two buttons. */
+export function DialogForm(props: {
+  button: ComponentChildren;
+  isOff?: boolean;
+  isDangerous?: boolean;
+  same: Same | undefined;
+  onInput?: (form: HTMLFormElement) => void;
+  onSubmit: (form: HTMLFormElement) => void;
+  close: () => void;
+  children: ComponentChildren;
+}) {
+  const { button, isOff = false, isDangerous = false, same, onInput, onSubmit, close, children } = props;
+  return (
+    <form
+      autocomplete="off"
+      onInput={(event) => onInput?.(event.currentTarget)}
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSubmit(event.currentTarget);
+      }}
+    >
+      {children}
+      {same !== undefined && <SameElsewhere same={same} />}
+      <div class="actions">
+        <button type="button" onClick={close}>
+          Cancel
+        </button>
+        <button class={isDangerous ? 'danger' : 'primary'} type="submit" disabled={isOff}>
+          {button}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+/** What fields of a draft have in common: what stands in them, why the API refused it (`path` names it there), a change. */
+export function fieldsOf<Draft>(
+  prefix: string,
+  draft: Draft,
+  set: (part: Partial<Draft>) => void,
+  why: (path: string) => string = () => '',
+) {
+  return (name: keyof Draft & string, path: string = name) => ({
+    id: `${prefix}-${name}`,
+    value: String(draft[name]),
+    why: why(path),
+    onInput: (value: string) => set({ [name]: value } as Partial<Draft>),
+  });
 }
 
 /** A field with what the API expects of it, when it refused the value. */

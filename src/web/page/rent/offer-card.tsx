@@ -1,3 +1,4 @@
+import { hasPlace } from '../../../wire/has-place.ts';
 import type { FoundOffer } from '../../../wire/records.ts';
 import { duration, gpuWords, memory, money } from '../parts/words.ts';
 
@@ -17,8 +18,10 @@ function startOf({ expected_start_seconds: seconds, image_cached: isCached, simu
 /** An offer, with what it costs and what it is. Without `onRent` it is only looked at. */
 export function OfferCard({ offer, onRent }: { offer: FoundOffer; onRent?: (() => void) | undefined }) {
   const { price_per_hour: price, available, gpu_count: count, mig_profile: profile } = offer;
+  const byPreemption = offer.available_by_preemption;
+  const isThere = hasPlace(offer);
   const name = gpuWords(count, offer.gpu_name, profile);
-  const verb = available > 0 ? 'Rent' : 'Wait for it:';
+  const verb = isThere ? 'Rent' : 'Wait for it:';
   return (
     <article class="card offer" aria-label={name}>
       <div>
@@ -40,10 +43,16 @@ export function OfferCard({ offer, onRent }: { offer: FoundOffer; onRent?: (() =
           {money(price.on_demand, price.currency)} <span class="soft">an hour</span>
         </p>
         <p class="soft">interruptible {money(price.interruptible, price.currency)}</p>
-        <p class={available > 0 ? 'free' : 'taken'}>{available > 0 ? `${available} free` : 'None free'}</p>
+        <p class={isThere ? 'free' : 'taken'}>
+          {available > 0
+            ? `${available} free`
+            : byPreemption > 0
+              ? `${byPreemption} in place of interruptible`
+              : 'None free'}
+        </p>
         {onRent !== undefined && (
-          <button type="button" class={available > 0 ? 'primary' : ''} aria-label={`${verb} ${name}`} onClick={onRent}>
-            {available > 0 ? 'Rent' : 'Wait for it'}
+          <button type="button" class={isThere ? 'primary' : ''} aria-label={`${verb} ${name}`} onClick={onRent}>
+            {isThere ? 'Rent' : 'Wait for it'}
           </button>
         )}
       </div>

@@ -1,3 +1,4 @@
+import { hasPlace } from '../../../wire/has-place.ts';
 import type {
   CreateInstance,
   FoundOffer,
@@ -9,10 +10,9 @@ import { useEffect, useState } from 'preact/hooks';
 import { KeyForm, readSshKeys } from '../access/ssh-keys.tsx';
 import { callApi } from '../calls/call.ts';
 import { Dialog } from '../parts/controls.tsx';
-import { Field, Help, Refused, useRefusal } from '../parts/form.tsx';
+import { DialogForm, Field, fieldsOf, Help, Refused, useRefusal } from '../parts/form.tsx';
 import { useRead } from '../parts/use-read.ts';
 import { money } from '../parts/words.ts';
-import { SameElsewhere } from '../same/same-elsewhere.tsx';
 import { sameRent } from '../same/same.ts';
 import { attempt, go, note, tenant } from '../state.ts';
 import { OfferCard } from './offer-card.tsx';
@@ -28,14 +28,16 @@ interface Order {
   runtype: '' | 'ssh' | 'jupyter' | 'args';
   disk: string;
   longest: string;
+  highest: string;
   script: string;
   keys: number[];
+  asRoot: boolean;
   waits: boolean;
 }
 
 /** The body of POST /instances. What was left empty is left out; the API has the words for what is wrong. */
 function bodyOf(order: Order, { id }: FoundOffer): CreateInstance {
-  const { type, name, template, image, runtype, disk, longest, script, keys, waits } = order;
+  const { type, name, template, image, runtype, disk, longest, highest, script, keys, asRoot, waits } = order;
   return {
     ask_id: id,
     type,
@@ -46,8 +48,10 @@ function bodyOf(order: Order, { id }: FoundOffer): CreateInstance {
     ...(image !== '' && { template_image: image }),
     ...(disk !== '' && { disk_gb: Number(disk) }),
     ...(longest !== '' && { max_duration: longest }),
+    ...(highest !== '' && { max_price_per_hour: highest }),
     ...(script !== '' && { on_start: script }),
     ...(keys.length > 0 && { ssh_key_ids: keys }),
+    ...(asRoot && { run_as_root: true }),
   };
 }
 
@@ -134,9 +138,11 @@ export function RentDialog(props: {
     runtype: '',
     disk: '',
     longest: '',
+    highest: '',
     script: '',
     keys: [],
-    waits: offer.available === 0,
+    asRoot: false,
+    waits: !hasPlace(offer),
   });
   const { refusal, send } = useRefusal();
   const [isSending, setSending] = useState(false);
@@ -154,18 +160,20 @@ export function RentDialog(props: {
     }
   }
   const why = (path: string): string => refusal.fields.find((field) => field.path === path)?.expected ?? '';
+  const of = fieldsOf('rent', order, set, why);
   const others = refusal.fields.filter(
-    ({ path }) => !['name', 'template_id', 'template_image', 'disk_gb', 'max_duration'].includes(path),
+    ({ path }) =>
+      !['name', 'template_id', 'template_image', 'disk_gb', 'max_duration', 'max_price_per_hour'].includes(path),
   );
   const costs = money(order.type === 0 ? price.on_demand : price.interruptible, price.currency);
   return (
     <Dialog id="rent" title={`Rent ${offer.gpu_count} × ${offer.gpu_name}`} onClose={close}>
-      <form
-        autocomplete="off"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void send(rent);
-        }}
+      <DialogForm
+        button={`Rent for ${costs} an hour`}
+        isOff={isSending}
+        same={sameRent(tenant.value, body)}
+        onSubmit={() => void send(rent)}
+        close={close}
       >
         <Refused refusal={refusal} others={others} />
         {refusal.alternatives.length > 0 && (
@@ -185,37 +193,25 @@ export function RentDialog(props: {
           <label class="check">
             <input type="radio" name="type" checked={order.type === 1} onChange={() => set({ type: 1 })} />
             <span>
-              Interruptible, {money(price.interruptible, price.currency)} an hour: others may take the GPUs; the disk
-              stays and it comes back by itself
+              Interruptible, {money(price.interruptible, price.currency)} an hour: others may take the GPUs. It comes
+              back by itself, with its files where its disk is not on the node
             </span>
           </label>
         </fieldset>
-        <Field id="rent-name" label="Name" value={order.name} why={why('name')} onInput={(name) => set({ name })} />
+        <Field label="Name" {...of('name')} />
         <TemplateField value={order.template} why={why('template_id')} onChange={(template) => set({ template })} />
         <Field
-          id="rent-image"
           label="Image"
-          value={order.image}
-          why={why('template_image')}
           help={order.template === '' ? 'Empty: the default image.' : 'Empty: that of the template.'}
-          onInput={(image) => set({ image })}
+          {...of('image', 'template_image')}
         />
         <div class="fields">
+          <Field label="Disk in GB" help={`At most ${offer.disk_gb_max}.`} {...of('disk', 'disk_gb')} />
+          <Field label="Longest time" help="For example 12h. Empty: no end." {...of('longest', 'max_duration')} />
           <Field
-            id="rent-disk"
-            label="Disk in GB"
-            value={order.disk}
-            why={why('disk_gb')}
-            help={`At most ${offer.disk_gb_max}.`}
-            onInput={(disk) => set({ disk })}
-          />
-          <Field
-            id="rent-longest"
-            label="Longest time"
-            value={order.longest}
-            why={why('max_duration')}
-            help="For example 12h. Empty: no end."
-            onInput={(longest) => set({ longest })}
+            label="Highest price"
+            help="An hour, also of later starts. Empty: what you see now."
+            {...of('highest', 'max_price_per_hour')}
           />
         </div>
         <Keys order={order} set={set} />
@@ -243,22 +239,21 @@ export function RentDialog(props: {
           <label class="check">
             <input
               type="checkbox"
+              checked={order.asRoot}
+              onChange={(event) => set({ asRoot: event.currentTarget.checked })}
+            />
+            <span>Be root. In an image with a user of its own, sudo does nothing</span>
+          </label>
+          <label class="check">
+            <input
+              type="checkbox"
               checked={order.waits}
               onChange={(event) => set({ waits: event.currentTarget.checked })}
             />
             <span>Wait in line when no place is free</span>
           </label>
         </details>
-        <SameElsewhere same={sameRent(tenant.value, body)} />
-        <div class="actions">
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
-          <button class="primary" type="submit" disabled={isSending}>
-            Rent for {costs} an hour
-          </button>
-        </div>
-      </form>
+      </DialogForm>
     </Dialog>
   );
 }

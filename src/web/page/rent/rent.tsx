@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useState } from 'preact/hooks';
+import { hasPlace } from '../../../wire/has-place.ts';
 import type { FoundOffer } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { type ServerEvent, useFollow } from '../calls/follow.ts';
@@ -24,7 +25,7 @@ function matches(offer: FoundOffer, { gpu, memoryGb, isolation, price, isFree }:
   if (offer.gpu_memory_mb < memoryGb * 1024) return false;
   if (isolation !== '' && offer.isolation !== isolation) return false;
   if (price !== '' && Number(offer.price_per_hour.on_demand) > Number(price)) return false;
-  return !isFree || offer.available > 0;
+  return !isFree || hasPlace(offer);
 }
 
 function Filters({ wish, onChange }: { wish: Wish; onChange: (wish: Wish) => void }) {

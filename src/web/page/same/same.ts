@@ -48,7 +48,9 @@ function manifestOf(namespace: string, body: CreateInstance): object {
     runtype: body.runtype,
     diskGb: body.disk_gb,
     maxDuration: body.max_duration,
+    maxPricePerHour: body.max_price_per_hour,
     onStart: body.on_start,
+    runAsRoot: body.run_as_root,
     sshKeyIds: body.ssh_key_ids,
     onNoCapacity: body.on_no_capacity === 'queue' ? 'Queue' : 'Fail',
   });
@@ -70,8 +72,10 @@ export function sameRent(namespace: string, body: CreateInstance): Same {
     ...option('runtype', body.runtype),
     ...option('disk', body.disk_gb),
     ...option('max-duration', body.max_duration),
+    ...option('max-price', body.max_price_per_hour),
     ...(body.ssh_key_ids ?? []).flatMap((id) => option('key', id)),
     ...(script === '' ? [] : ['--on-start=start.sh']),
+    ...(body.run_as_root === true ? ['--root'] : []),
     ...(body.on_no_capacity === 'queue' ? ['--queue'] : []),
   ];
   const file = script === '' ? '' : `printf %s ${quote(script)} >start.sh; `;
@@ -82,19 +86,29 @@ export function sameRent(namespace: string, body: CreateInstance): Same {
   };
 }
 
-function changeWords(id: string, { state, name, max_duration: longest }: UpdateInstance): string[] {
+function changeWords(
+  id: string,
+  { state, name, max_duration: longest, max_price_per_hour: highest }: UpdateInstance,
+): string[] {
   if (state !== undefined && state !== null) return [state === 'stopped' ? 'stop' : 'start', id];
   const none = (value: string | null | undefined) => (value === null ? 'none' : value);
-  return ['set', id, ...option('name', none(name)), ...option('max-duration', none(longest))];
+  return [
+    'set',
+    id,
+    ...option('name', none(name)),
+    ...option('max-duration', none(longest)),
+    ...option('max-price', none(highest)),
+  ];
 }
 
 /** Changing name, end or state. @param now wall time in ms: a start is asked for with a text that was not there before */
 export function sameChange(at: { namespace: string; id: string; now: number }, body: UpdateInstance): Same {
   const { namespace, id, now } = at;
-  const { state, name, max_duration: longest } = body;
+  const { state, name, max_duration: longest, max_price_per_hour: highest } = body;
   const spec = {
     ...(name !== undefined && { displayName: name }),
     ...(longest !== undefined && { maxDuration: longest }),
+    ...(highest !== undefined && { maxPricePerHour: highest }),
     ...(state && { powerState: state === 'stopped' ? 'Stopped' : 'Running' }),
     ...(state === 'running' && { startRequest: new Date(now).toISOString() }),
   };

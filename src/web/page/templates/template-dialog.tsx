@@ -2,8 +2,7 @@ import { useState } from 'preact/hooks';
 import type { RegistryRecord, TemplateListItem, TemplateRecord } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Dialog } from '../parts/controls.tsx';
-import { Field, Refused, useRefusal } from '../parts/form.tsx';
-import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { DialogForm, Field, fieldsOf, Refused, useRefusal } from '../parts/form.tsx';
 import { sameWriteTemplate } from '../same/same-lists.ts';
 import { useRead } from '../parts/use-read.ts';
 import { note, tenant } from '../state.ts';
@@ -32,15 +31,10 @@ function RegistryField({ value, onChange }: { value: string; onChange: (value: s
   );
 }
 
-function Program({
-  draft,
-  set,
-  why,
-}: {
-  draft: Draft;
-  set: (part: Partial<Draft>) => void;
-  why: (path: string) => string;
-}) {
+type Set = (part: Partial<Draft>) => void;
+
+function Program({ draft, set, why }: { draft: Draft; set: Set; why: (path: string) => string }) {
+  const of = fieldsOf('template', draft, set, why);
   return (
     <>
       <label for="template-runtype">What it runs</label>
@@ -58,32 +52,18 @@ function Program({
         <div class="fields">
           <Field
             rows={3}
-            id="template-command"
             label="Command"
-            value={draft.command}
-            why={why('command')}
             help="One word on each line. Empty: the entrypoint of the image."
-            onInput={(command) => set({ command })}
+            {...of('command')}
           />
-          <Field
-            rows={3}
-            id="template-args"
-            label="Arguments"
-            value={draft.args}
-            why={why('args')}
-            help="One word on each line."
-            onInput={(args) => set({ args })}
-          />
+          <Field rows={3} label="Arguments" help="One word on each line." {...of('args')} />
         </div>
       ) : (
         <Field
           rows={3}
-          id="template-script"
           label="Script at the start"
-          value={draft.script}
-          why={why('on_start')}
           help="Runs after each start, before the first login."
-          onInput={(script) => set({ script })}
+          {...of('script', 'on_start')}
         />
       )}
     </>
@@ -99,7 +79,7 @@ export function TemplateDialog(props: {
   const { template, close, onSaved } = props;
   const [draft, setDraft] = useState<Draft>(template === undefined ? EMPTY : draftOf(template));
   const { refusal, send } = useRefusal();
-  const set = (part: Partial<Draft>): void => setDraft((before) => ({ ...before, ...part }));
+  const set: Set = (part) => setDraft((before) => ({ ...before, ...part }));
   const fits = template === undefined || isPlain(template);
   const body = bodyOf(draft);
   const [method, path] =
@@ -115,15 +95,16 @@ export function TemplateDialog(props: {
       .filter((field) => isAt(field.path, at))
       .map((field) => (field.path === at ? field.expected : `${field.path}: ${field.expected}`))
       .join('; ');
+  const of = fieldsOf('template', draft, set, why);
   const others = refusal.fields.filter((field) => !PATHS.some((at) => isAt(field.path, at)));
   return (
     <Dialog id="template" title={template === undefined ? 'New template' : 'Edit template'} onClose={close}>
-      <form
-        autocomplete="off"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void send(save);
-        }}
+      <DialogForm
+        button="Save"
+        isOff={!fits}
+        same={sameWriteTemplate(tenant.value, template?.id, body)}
+        onSubmit={() => void send(save)}
+        close={close}
       >
         <Refused refusal={refusal} others={others} />
         {!fits && (
@@ -131,35 +112,18 @@ export function TemplateDialog(props: {
             A value of this template has several lines, which this form would take apart. Change it with the call below.
           </p>
         )}
-        <Field id="template-name" label="Name" value={draft.name} why={why('name')} onInput={(name) => set({ name })} />
-        <Field
-          id="template-image"
-          label="Image"
-          value={draft.image}
-          why={why('image')}
-          help="Empty: the default image. For example pytorch/pytorch:latest."
-          onInput={(image) => set({ image })}
-        />
+        <Field label="Name" {...of('name')} />
+        <Field label="Image" help="Empty: the default image. For example pytorch/pytorch:latest." {...of('image')} />
         <RegistryField value={draft.registry} onChange={(registry) => set({ registry })} />
-        <Field
-          id="template-disk"
-          label="Disk in GB"
-          value={draft.disk}
-          why={why('disk_gb')}
-          help="Empty: as the renter asks."
-          onInput={(disk) => set({ disk })}
-        />
+        <Field label="Disk in GB" help="Empty: as the renter asks." {...of('disk', 'disk_gb')} />
         <Program draft={draft} set={set} why={why} />
         <details open={draft.env !== '' || draft.ports !== '' || why('env') + why('ports') !== ''}>
           <summary>Variables and ports</summary>
           <Field
             rows={3}
-            id="template-env"
             label="Environment variables"
-            value={draft.env}
-            why={why('env')}
             help="NAME=value, one on each line. Every key of this namespace can read them: put no secret here."
-            onInput={(env) => set({ env })}
+            {...of('env')}
           />
           <Field
             rows={3}
@@ -175,16 +139,7 @@ export function TemplateDialog(props: {
             onInput={(ports) => set({ ports })}
           />
         </details>
-        <SameElsewhere same={sameWriteTemplate(tenant.value, template?.id, body)} />
-        <div class="actions">
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
-          <button class="primary" type="submit" disabled={!fits}>
-            Save
-          </button>
-        </div>
-      </form>
+      </DialogForm>
     </Dialog>
   );
 }

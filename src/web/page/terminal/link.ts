@@ -24,7 +24,7 @@ export interface Link {
 }
 
 function base64url(text: string): string {
-  return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
+  return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 }
 
 /** Why a browser could not open the WebSocket: it does not say so itself, and the same address without one does. */

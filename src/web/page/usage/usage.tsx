@@ -193,6 +193,11 @@ function Charts({ report, currency }: { report: UsageAnswer; currency: string })
   );
 }
 
+function unreadableText(report: UsageAnswer | undefined): string {
+  if (report?.unreadable === undefined) return '';
+  return `Not counted, because an amount or a time in it cannot be read: ${report.unreadable.join(', ')}. Tell the operator.`;
+}
+
 /** What the tenant used, and what it costs. */
 export function UsageView() {
   const [known] = useState(() => periods(Date.now()));
@@ -221,6 +226,7 @@ export function UsageView() {
         onChange={setName}
       />
       <Alert text={refusal || trouble} />
+      <Alert text={unreadableText(report)} />
       <BudgetCard />
       {report?.totals.length === 0 && (
         <div class="card">

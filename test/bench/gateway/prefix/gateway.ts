@@ -8,6 +8,7 @@ import { DEFAULT_CEILINGS } from '../../../../src/resources/tenants/ceilings.ts'
 import { memoryCounter } from '../../../../src/runtime/counter.ts';
 import { ModelCluster } from '../../../support/model-cluster.ts';
 import { recordingClient } from '../../../support/recording-client.ts';
+import { accessWhile } from '../../../support/access.ts';
 import { usePolicy, type Policy } from './policies.ts';
 
 /** The gateway in front of servers on local ports, choosing among them by a policy. Usage: gateway.ts PORT PORTS POLICY */
@@ -23,10 +24,15 @@ const gateway = createModelGateway({
   slices,
   pods,
   namespaces,
+  tenants: { has: () => true, onChange: () => () => undefined },
+  access: accessWhile().access,
   ceilings: () => DEFAULT_CEILINGS,
+  caller: (principal) => principal,
   budgets: () => undefined,
   keyBudgets: () => undefined,
   engineSecrets: { names: [], read: () => Promise.reject(new Error('no Secret')) },
+  saltKey: () => Promise.resolve(Buffer.alloc(32)),
+  metricsNameTenants: false,
   namespace: 'berth-system',
   counter: memoryCounter,
   registry: new Registry(),

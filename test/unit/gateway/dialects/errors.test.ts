@@ -33,10 +33,41 @@ describe('errors of engines', () => {
     'dial tcp [fd00::12]:8080: refused',
     'worker gpu-node-3:29500 died',
     'File "/usr/local/lib/python3.12/site-packages/vllm/x.py"',
+    'no route to fe80::1',
+    'connect to 2001:db8::5 failed',
+    'connect to ::ffff:10.42.0.17, port 8000',
+    'dial tcp [fe80::1%eth0]:8080: i/o timeout',
+    "Connect call failed ('10.42.0.17', 8000)",
+    'Cannot connect to host vllm-0.vllm.team-a:8000 ssl:default [Name or service not known]',
+    "HTTPConnectionPool(host='vllm-engine', port=8000): Max retries exceeded",
+    'Could not resolve host: vllm-engine',
+    'getaddrinfo ENOTFOUND vllm-engine',
+    'lost vllm-0.vllm.team-a',
+    'vllm-7d9f.models.svc.cluster.local. is away',
+    'failed on node gpu-node-3, restarting',
+    'proxy.vllm-engine.example.com is away',
+    'user@vllm-0.models.svc/metrics',
   ])('never shows the inside: %s', (text) => {
     const { message } = readUpstreamError(500, JSON.stringify({ error: { message: text } }));
-    expect(message).not.toMatch(/10\.42|vllm-|svc|fd00|gpu-node|site-packages|29500/);
+    expect(message).not.toMatch(/10\.42|vllm-|svc|fd00|fe80|db8|gpu-node|site-packages|29500/);
     expect(message).toMatch(/\[(address|path)\]/);
+  });
+
+  it.each([
+    'The model `Qwen/Qwen2.5-7B-Instruct` does not exist, use gpt-4.1-mini or llama-3.1-8b.q4.gguf.',
+    'messages[0].content.1: Field required; body.response_format.json_schema: expected an object',
+    'max_tokens must be at most 4096, got 8192 (ratio 1:2, 10:42 h)',
+    'host is out of memory: torch.cuda.OutOfMemoryError, tried to allocate 2.50 GiB',
+    'CUDA error: device-side assert triggered; vllm.engine died',
+  ])('shows what helps: %s', (text) => {
+    expect(readUpstreamError(500, JSON.stringify({ error: { message: text } })).message).toBe(text);
+  });
+
+  it('cuts a long message, and shows no part of an address at the cut', () => {
+    const { message } = readUpstreamError(500, JSON.stringify({ error: `${'word '.repeat(199)}10.42.0.17:8000` }));
+    expect(message).toBe(`${'word '.repeat(199)}…`);
+    const repeated = readUpstreamError(500, JSON.stringify({ error: 'x'.repeat(5000) }));
+    expect(repeated.message).toBe(`${'x'.repeat(1000)}…`);
   });
 
   it('makes a refusal of the gateway the operator’s problem', () => {

@@ -16,7 +16,7 @@ if [ -n "$1" ]; then
   for candidate in /bin/bash /usr/bin/bash /bin/sh; do
     if [ -x "$candidate" ]; then shell="$candidate"; break; fi
   done
-  if [ "$shell" = ${TOOLS_BIN}/busybox ]; then "$shell" sh -c "$1" & else "$shell" -c "$1" & fi
+  if [ "$shell" = ${TOOLS_BIN}/busybox ]; then "$shell" sh -c -- "$1" & else "$shell" -c -- "$1" & fi
   onstart=$!
 fi
 `;

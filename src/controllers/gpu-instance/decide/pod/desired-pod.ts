@@ -5,12 +5,15 @@ import type { Claim, GpuInstance, GpuInstanceStatus } from '../../../../resource
 import type { Toleration } from '../../../../resources/gpu-pool.ts';
 import { CLOSED_DEVICES } from '../../../../resources/pod/device-env.ts';
 import { JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
+import { diskNameOf } from '../../../../resources/pod/disk.ts';
+import { literal } from '../../../../resources/pod/literal.ts';
 import { MONITOR_LABELS } from '../../../../resources/pod/monitor.ts';
 import { MAIN_CONTAINER, toolsVolume } from '../../../../resources/pod/tools-volume.ts';
 import { entrypointOf, WORKSPACE } from './container.ts';
-import { CLAIM_ANNOTATION, claimText } from '../../../../resources/pod/claim-on-pod.ts';
-import { podNameOf } from '../../../../resources/pod/owner.ts';
-import { diskNameOf, podMetadata } from '../names.ts';
+import { claimText } from '../../../../resources/pod/claim-on-pod.ts';
+import { CLAIM_ANNOTATION, podNameOf } from '../../../../resources/pod/owner.ts';
+import { POD_FINALIZER } from '../../../../resources/pod/pod-finalizer.ts';
+import { podMetadata } from '../names.ts';
 import type { Settings } from '../settings.ts';
 
 export const PRIORITY_CLASS = { OnDemand: 'berth-on-demand', Interruptible: 'berth-interruptible' } as const;
@@ -53,9 +56,13 @@ type SecurityContext = NonNullable<Container['securityContext']>;
 // and AUDIT_WRITE; but none that forges packets, makes device nodes or changes the capabilities of other processes.
 const DROPPED = ['MKNOD', 'NET_RAW', 'SETPCAP'];
 
-function securityContext(restricted: boolean): SecurityContext {
+//
+// No process gains privileges, so sudo in an image with a user of its own does nothing. Who rents the container may be its
+// root from the start: with the same capabilities, as in an image that names no user.
+function securityContext(restricted: boolean, asRoot: boolean): SecurityContext {
   return {
     allowPrivilegeEscalation: false,
+    ...(asRoot && { runAsUser: 0 }),
     seccompProfile: { type: 'RuntimeDefault' },
     capabilities: { drop: restricted ? ['ALL'] : DROPPED },
     ...(restricted && { runAsNonRoot: true }),
@@ -108,11 +115,12 @@ function envOf({ instance, claim, settings }: PodInput): { name: string; value: 
   };
   const named = new Set(settings.env.map(({ name }) => name));
   const added = Object.entries(own).filter(([name]) => !named.has(name));
-  return [...settings.env, ...added.map(([name, value]) => ({ name, value })), ...CLOSED_DEVICES];
+  const all = [...settings.env, ...added.map(([name, value]) => ({ name, value })), ...CLOSED_DEVICES];
+  return all.map(({ name, value }) => ({ name, value: literal(value) }));
 }
 
 function portsOf(settings: Settings): NonNullable<Container['ports']> {
-  const ports = settings.ports.map((port) => ({ ...port }));
+  const ports = settings.ports.map((port) => ({ ...port, protocol: port.protocol ?? 'TCP' }));
   const hasJupyter = ports.some(({ containerPort, protocol }) => containerPort === JUPYTER_PORT && protocol === 'TCP');
   if (settings.runtype !== 'jupyter' || hasJupyter) return ports;
   return [...ports, { containerPort: JUPYTER_PORT, protocol: 'TCP' }];
@@ -125,15 +133,17 @@ function isMonitored({ instance, settings }: PodInput): boolean {
 
 function mainContainer(input: PodInput, mounts: NonNullable<Container['volumeMounts']>): Container {
   const { settings } = input;
+  const { command, args } = entrypointOf(settings, isMonitored(input));
   return {
     name: MAIN_CONTAINER,
     image: settings.image,
     imagePullPolicy: input.imagePullPolicy,
-    ...entrypointOf(settings, isMonitored(input)),
+    ...(command && { command: command.map(literal) }),
+    ...(args && { args: args.map(literal) }),
     env: envOf(input),
     ports: portsOf(settings),
     resources: resourcesOf(input),
-    securityContext: securityContext(input.restricted),
+    securityContext: securityContext(input.restricted, input.instance.spec.runAsRoot === true),
     volumeMounts: mounts,
     // When the container fails, the end of its log becomes its message.
     terminationMessagePolicy: 'FallbackToLogsOnError',
@@ -157,8 +167,9 @@ export function desiredPod(input: PodInput): Pod {
   return {
     metadata: {
       ...metadata,
+      finalizers: [POD_FINALIZER],
       ...(isMonitored(input) && { labels: { ...metadata.labels, ...MONITOR_LABELS } }),
-      ...(input.claimed && { annotations: { [CLAIM_ANNOTATION]: claimText(input.claimed) } }),
+      annotations: { [CLAIM_ANNOTATION]: claimText(instance.metadata.uid, input.claimed) },
     },
     spec: {
       containers: [mainContainer(input, mounts)],

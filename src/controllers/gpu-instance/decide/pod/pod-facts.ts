@@ -1,11 +1,13 @@
 import { hasEnded } from '../../../../inventory/nodes/pod-requests.ts';
 import { isBeingEmptied } from '../../../../inventory/nodes/node-state.ts';
+import { hasStopped } from '../../../../inventory/nodes/pod-end.ts';
 import { findCondition } from '../../../../kube/conditions.ts';
 import type { Node, Pod } from '../../../../kube/types.ts';
 import { hasMonitor } from '../../../../resources/pod/monitor.ts';
 import { MAIN_CONTAINER } from '../../../../resources/pod/tools-volume.ts';
 import type { GpuInstance } from '../../../../resources/instances/gpu-instance.ts';
-import { controllerUidOf, instanceUidsOf } from '../../../../resources/pod/owner.ts';
+import { firstRan } from '../../../../resources/instances/meter.ts';
+import { instanceUidsOf } from '../../../../resources/pod/owner.ts';
 import type { Ending } from '../endings.ts';
 import type { Observed } from '../observed.ts';
 
@@ -43,6 +45,31 @@ export function mainStatus(pod: Pod): ContainerStatus | undefined {
   return pod.status?.containerStatuses?.find(({ name }) => name === MAIN_CONTAINER);
 }
 
+/** Whether the log of a pod goes on or has its end; undefined when its container has not started. */
+export function logOf(pod: Pod): 'running' | 'ended' | undefined {
+  const { state, lastState } = mainStatus(pod) ?? {};
+  if (state?.running !== undefined) return 'running';
+  return state?.terminated !== undefined || lastState?.terminated !== undefined ? 'ended' : undefined;
+}
+
+/** The status of a container of any kind. */
+export function containerStatus(pod: Pod, container: string): ContainerStatus | undefined {
+  const { initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
+  return [...initContainerStatuses, ...containerStatuses].find(({ name }) => name === container);
+}
+
+/**
+ * The first init container that others wait for. One that restarts always is a sidecar: it runs beside the others, which
+ * go on when it has started.
+ */
+export function unfinishedInit({ spec, status }: Pod): ContainerStatus | undefined {
+  const always = spec?.initContainers?.filter(({ restartPolicy }) => restartPolicy === 'Always') ?? [];
+  const sidecars = new Set(always.map(({ name }) => name));
+  return status?.initContainerStatuses?.find(({ name, state, started }) =>
+    sidecars.has(name) ? started !== true : state?.terminated?.exitCode !== 0,
+  );
+}
+
 /** Whether the exporter of `installMonitoring` should answer in this pod. */
 export function asksMonitor({ instance }: Pick<Observed, 'instance'>, pod: Pod): boolean {
   const { status } = instance;
@@ -53,7 +80,19 @@ export function isPodReady(pod: Pod): boolean {
   return podCondition(pod, 'Ready')?.status === 'True';
 }
 
-interface WaitingState {
+/**
+ * Whether a pod has its node, and network and volumes are not there yet. Kubelets before Kubernetes 1.29 and simulated
+ * nodes do not know the condition.
+ */
+export function isBeingSetUp(pod: Pod): boolean {
+  if (scheduledCondition(pod)?.status !== 'True' || hasEnded(pod) || isPodReady(pod)) return false;
+  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
+  const condition = podCondition(pod, 'PodReadyToStartContainers');
+  if (condition !== undefined) return condition.status !== 'True';
+  return containerStatuses.length === 0 && initContainerStatuses.length === 0;
+}
+
+export interface WaitingState {
   reason: string;
   message: string;
   /** Name of the container. Only `main` is the tenant's: the others are Berth's, or come from a webhook. */
@@ -72,6 +111,17 @@ export function waitingState(pod: Pod): WaitingState | undefined {
 // pkg/kubelet/cm/topologymanager): the node refused the pod although the scheduler bound it.
 const ADMISSION =
   /^(UnexpectedAdmissionError|TopologyAffinityError|NodeAffinity|NodeUnschedulable|OutOf\S+|Admission\w*)$/;
+
+/**
+ * When the main container ran for the first time, as far as its kubelet still says; milliseconds since the epoch. A
+ * container that could not be started has the epoch in its place.
+ */
+export function firstRunOf(pod: Pod): number | undefined {
+  const { state, lastState } = mainStatus(pod) ?? {};
+  const runs = [lastState?.terminated, state?.running, state?.terminated];
+  const times = runs.map((run) => Date.parse(run?.startedAt ?? '')).filter((time) => time > 0);
+  return times.length === 0 ? undefined : Math.min(...times);
+}
 
 /** When the program of a pod ran, by the clock of its node and never after `now`; undefined when it did not run. */
 export function ranOf(pod: Pod, now: number): { from: number; to: number } | undefined {
@@ -92,10 +142,28 @@ export function isOver({ status }: Pick<GpuInstance, 'status'>, pod: Pod): boole
   return status?.runtype === 'args' && !isDeleted && mainStatus(pod)?.state?.terminated !== undefined;
 }
 
+/** Less than this apart, two times may be of one moment: times on pods are whole seconds. */
+const SECOND_MS = 1_000;
+
+/**
+ * How far the clock of the node is behind, as far as the start shows it: its container cannot have run before it had its
+ * place. Only of a container that ran once: of another the kubelet does not say any more when it ran first.
+ */
+export function behindMs({ status }: Pick<GpuInstance, 'status'>, pod: Pod): number {
+  const began = Math.max(firstRan(status?.stages) ?? 0, Date.parse(status?.claim?.grantedAt ?? '') || 0);
+  const behind = began - (firstRunOf(pod) ?? began);
+  return mainStatus(pod)?.restartCount === 0 && behind >= SECOND_MS ? behind : 0;
+}
+
+/** When the program of a pod ended: its clock may be behind, and how long it ran is true all the same. */
+export function endOf({ instance, now }: Pick<Observed, 'instance' | 'now'>, pod: Pod): { at?: number } {
+  const ran = ranOf(pod, now);
+  return ran === undefined ? {} : { at: Math.min(now, ran.to + behindMs(instance, pod)) };
+}
+
 /** Why and when a pod ended by itself. */
-export function endingOfPod(pod: Pod, now: number): Ending {
-  const at = ranOf(pod, now)?.to;
-  return { ...reasonOfEnd(pod), ...(at !== undefined && { at }) };
+export function endingOfPod(observed: Pick<Observed, 'instance' | 'now'>, pod: Pod): Ending {
+  return { ...reasonOfEnd(pod), ...endOf(observed, pod) };
 }
 
 function disruptionOf(pod: Pod) {
@@ -126,8 +194,31 @@ export const POD_DELETED: Ending = {
   message: 'Another client deleted the pod. The controller creates a new one.',
 };
 
-/** Why the pod was deleted, when the controller did not delete it. */
-export function endingOfDeletion(pod: Pod, node: Node | undefined): Ending {
+/** Whether another client deletes the pod, or is about to: Kubernetes first writes Failed where the node is gone. */
+export function isTakenAway(pod: Pod): boolean {
+  return pod.metadata.deletionTimestamp !== undefined || disruptionOf(pod)?.reason === 'DeletionByPodGC';
+}
+
+/** So far apart the clocks of a node and of the API server may be. */
+const CLOCKS_MS = 30_000;
+
+/**
+ * Whether a pod had ended when somebody asked for its deletion, as when old pods are cleared away: its program ended by
+ * itself, and must not run once more for that.
+ */
+export function hadEndedBefore(pod: Pod): boolean {
+  const { deletionTimestamp = '', deletionGracePeriodSeconds = 0 } = pod.metadata;
+  const asked = Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1000;
+  const finished = Date.parse(mainStatus(pod)?.state?.terminated?.finishedAt ?? '');
+  return hasStopped(pod) && finished > 0 && finished + CLOCKS_MS < asked;
+}
+
+/** Why the pod was deleted, when the controller did not delete it, and when it ended if it has. */
+export function endingOfDeletion(observed: Pick<Observed, 'instance' | 'node' | 'now'>, pod: Pod): Ending {
+  return { ...reasonOfDeletion(pod, observed.node), ...(hasStopped(pod) && endOf(observed, pod)) };
+}
+
+function reasonOfDeletion(pod: Pod, node: Node | undefined): Ending {
   const disruption = disruptionOf(pod);
   if (disruption?.reason === 'PreemptionByScheduler') {
     return {
@@ -184,8 +275,8 @@ export function isNotCreated(reason: string): boolean {
   return NOT_CREATED.has(reason);
 }
 
-/** Whether a pod belongs to an instance: the pod names it, or the instance's status names a pod that lost its owner. */
+/** Whether a pod belongs to an instance: the pod names it, or the status names the pod, whatever its marks say. */
 export function isPodOf({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>, pod: Pod): boolean {
   if (instanceUidsOf(pod).includes(metadata.uid ?? '')) return true;
-  return pod.metadata.uid === status?.podUid && controllerUidOf(pod) === undefined;
+  return pod.metadata.uid !== undefined && pod.metadata.uid === status?.podUid;
 }

@@ -5,8 +5,10 @@ import { gpuHealth } from '../gpu-health.ts';
 import type { Observed } from '../observed.ts';
 import type { Condition } from '../../../../kube/types.ts';
 import type { GpuInstanceStatus } from '../../../../resources/instances/gpu-instance.ts';
+import { type InstanceState, READY_REASONS } from '../../../../resources/instances/instance-state.ts';
 import { JUPYTER_MISSING, JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
 import { endingOf } from '../endings.ts';
+import { lossSeen } from '../lost-disk.ts';
 import { isPullError, mainStatus, pullWords, scheduledCondition, waitingState, words } from '../pod/pod-facts.ts';
 import { monitoring } from './monitoring.ts';
 import { readyFinding, type Waiting } from './ready.ts';
@@ -54,8 +56,11 @@ function imageReady({ pod }: Observed): Found {
   return { status: 'Unknown', reason: 'Pulling', message: 'The kubelet fetches the image or starts the container.' };
 }
 
-function diskReady({ instance, pod }: Observed): Found {
+function diskReady(observed: Observed): Found {
+  const { instance, pod } = observed;
   const { claim, diskPersistent, diskGb } = instance.status ?? {};
+  const loss = lossSeen(observed);
+  if (loss !== undefined) return { status: 'False', ...loss };
   if (claim === undefined && diskPersistent !== true) {
     return { status: 'Unknown', reason: 'NoDisk', message: 'The disk is created at the first start.' };
   }
@@ -162,9 +167,24 @@ function templateCurrent({ template }: Observed): Found | undefined {
   return typeof template === 'object' ? TEMPLATE[template.fate] : undefined;
 }
 
+/** What Ready says, for tools that know how to wait and not what Berth's reasons mean. */
+function standing(state: InstanceState, message: string) {
+  return (observed: Observed, waiting: Waiting | undefined): Found | undefined => {
+    const { reason } = readyFinding(observed, waiting);
+    return READY_REASONS[reason].state === state ? { status: 'True', reason, message } : undefined;
+  };
+}
+
+// kstatus, which Flux and Helm read, waits for ever for an object that is not ready, unless Stalled says that it failed.
+const stalled = standing('failed', 'The instance does not go on by itself. Ready says why.');
+// Not ready, and as it should be.
+const suspended = standing('stopped', 'The instance is off and holds no GPUs. Ready says why.');
+
 /** Every condition, with the summary first. One that is not found is left out. */
 const FINDERS: Readonly<Record<string, (observed: Observed, waiting: Waiting | undefined) => Found | undefined>> = {
   Ready: readyFinding,
+  Stalled: stalled,
+  Suspended: suspended,
   Claimed: claimed,
   Scheduled: scheduled,
   ImageReady: imageReady,

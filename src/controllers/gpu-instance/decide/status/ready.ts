@@ -1,9 +1,12 @@
 import type { Finding } from '../../../../kube/conditions.ts';
+import { MOST_STARTS } from '../../../../resources/instances/gpu-instance.ts';
 import { MAX_FROZEN_BYTES } from '../../../../resources/instance-template.ts';
 import { isSwitchedOff, READY_REASONS, type ReadyReason } from '../../../../resources/instances/instance-state.ts';
+import { findCondition } from '../../../../kube/conditions.ts';
 import { hasImage } from '../../../../inventory/offers.ts';
-import { endingOf } from '../endings.ts';
-import { nextStartOf } from '../failures.ts';
+import { endingOf, isOwed, type SeenEnding } from '../endings.ts';
+import { lossSeen } from '../lost-disk.ts';
+import { limitedUntil, nextStartOf } from '../failures.ts';
 import type { Observed } from '../observed.ts';
 import {
   isNotCreated,
@@ -17,6 +20,8 @@ import {
   words,
 } from '../pod/pod-facts.ts';
 import { nodeLostSince, NODE_GRACE_MS } from '../deadlines.ts';
+import { deletionAt } from '../expiry.ts';
+import { silentSince } from '../silences.ts';
 
 /** Reason and message of the Ready condition. */
 interface Ready {
@@ -27,13 +32,22 @@ interface Ready {
 /** Why an instance without a claim waits, as the search for a place found. */
 export type Waiting = Ready;
 
+function notReadyWords(node: Observed['node']): string | undefined {
+  return findCondition(node?.status?.conditions, 'Ready')?.message;
+}
+
 function ofPod(observed: Observed): Ready {
-  const { pod, node, login } = observed;
+  const { pod, node, login, trouble } = observed;
   if (pod === undefined) return { reason: 'Scheduling', message: 'The place is granted. The pod is being created.' };
   if (nodeLostSince(observed) + NODE_GRACE_MS <= observed.now) {
     const name = observed.instance.status?.claim?.node ?? '';
-    const message = `Node ${name} does not answer. The instance goes on when the node comes back. If Kubernetes deletes the pod first, the instance starts on another node.`;
-    return { reason: 'NodeLost', message };
+    const why =
+      silentSince(observed.instance.status) === undefined
+        ? `Node ${name} is not ready: ${sentence(words(notReadyWords(node), 'its kubelet does not say why'))} The kubelet answers, so the program runs on, and is billed.`
+        : `Node ${name} does not answer. Until it does, nothing is billed, and neither maxDuration nor idleTimeout goes on.`;
+    const then =
+      'The instance goes on when the node comes back. If Kubernetes deletes the pod first, the instance starts on another node.';
+    return { reason: 'NodeLost', message: `${why} ${then}` };
   }
   const scheduled = scheduledCondition(pod);
   if (scheduled?.status !== 'True') {
@@ -62,6 +76,10 @@ function ofPod(observed: Observed): Ready {
     const code = last === undefined ? '' : ` Its last exit code was ${last.exitCode}.`;
     return { reason: 'CrashLoop', message: `${words(waiting.message, 'The container ends again and again.')}${code}` };
   }
+  if (trouble !== undefined) {
+    const name = observed.instance.status?.claim?.node ?? '';
+    return { reason: 'Starting', message: `Node ${name} is still setting up the pod. ${words(trouble, '')}` };
+  }
   const image = pod.spec?.containers[0]?.image ?? '';
   const running = mainStatus(pod)?.state?.running !== undefined;
   const onNode = node?.status?.images?.some(({ names }) => hasImage({ images: new Set(names) }, image)) ?? false;
@@ -71,23 +89,41 @@ function ofPod(observed: Observed): Ready {
   return { reason: 'Starting', message: 'The container starts.' };
 }
 
+function stoppedBy(ending: SeenEnding | undefined): string {
+  if (ending?.reason !== 'Stopped') return 'The instance was not started.';
+  const at = new Date(ending.at).toISOString();
+  return `Stopped by its owner on ${at.slice(0, 10)} at ${at.slice(11, 16)} UTC.`;
+}
+
 function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
-  const { instance, pods, template, now } = observed;
+  const { instance, running, template, now } = observed;
   const ending = endingOf(instance.status);
-  if (pods.length > 0) return { reason: 'Stopping', message: 'A pod of an earlier start is still ending.' };
+  if (running.length > 0) return { reason: 'Stopping', message: 'A pod of an earlier start is still ending.' };
   const isOver = ending?.rule.next === 'stop';
   if (isSwitchedOff(instance)) {
     const reason = isOver ? ending.rule.afterRelease : 'Stopped';
-    const said = isOver && ending.reason !== 'Stopped' ? ending.message : 'The GPUs are free.';
-    const how =
-      instance.spec.powerState === 'Stopped'
-        ? 'set spec.powerState to Running'
-        : 'write a new text, such as the time, to spec.startRequest';
-    return { reason, message: `${sentence(said)} To start it again, ${how}, or PATCH state to running over HTTP.` };
+    const loss = lossSeen(observed);
+    const said = isOver && ending.reason !== 'Stopped' ? ending.message : (loss?.message ?? stoppedBy(ending));
+    const deleted = deletionAt(observed);
+    if (deleted !== undefined && Number.isFinite(deleted)) {
+      const limit = ending?.reason === 'Idle' ? 'idleTimeout' : 'maxDuration';
+      const when = new Date(deleted).toISOString();
+      const message = `${sentence(said)} The instance is deleted at ${when}, because spec.onExpiry is Delete. To keep it, lengthen spec.${limit}, or set spec.onExpiry to Stop.`;
+      return { reason, message };
+    }
+    // How it starts again each surface says in its own words.
+    return { reason, message: sentence(said) };
   }
-  const next = nextStartOf(instance);
+  const next = nextStartOf(instance, now);
+  if (next > now && next === limitedUntil(instance, now)) {
+    const why = ending === undefined ? '' : `${sentence(ending.message)} `;
+    const due = new Date(next).toISOString();
+    const message = `${why}The instance has started ${MOST_STARTS} times within an hour, which is the most. The next start is due at ${due}.`;
+    return { reason: 'StartLimit', message };
+  }
   if (next > now) {
-    const reason = ending?.rule.next === 'backOff' ? ending.rule.afterRelease : 'BackingOff';
+    const isTold = ending?.rule.next === 'backOff' || ending?.reason === 'Preempted';
+    const reason = isTold ? ending.rule.afterRelease : 'BackingOff';
     const why = ending?.message ?? 'The last start failed.';
     return { reason, message: `${sentence(why)} The next start is due at ${new Date(next).toISOString()}.` };
   }
@@ -103,16 +139,21 @@ function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
     return { reason: 'TemplateTooLarge', message };
   }
   if (waiting === undefined) return { reason: 'Pending', message: 'The instance waits for its turn.' };
-  if (ending !== undefined && READY_REASONS[ending.rule.afterRelease].state === 'interrupted') {
-    return { reason: ending.rule.afterRelease, message: `${sentence(ending.message)} ${waiting.message}` };
-  }
-  return waiting;
+  if (ending === undefined || !isOwed(instance)) return waiting;
+  const { afterRelease } = ending.rule;
+  const isInterrupted = READY_REASONS[afterRelease].state === 'interrupted';
+  // That the owner may do something about it comes first.
+  const reason = isInterrupted && waiting.reason !== 'PriceTooHigh' ? afterRelease : waiting.reason;
+  return { reason, message: `${sentence(ending.message)} ${waiting.message}` };
 }
 
 function readyOf(observed: Observed, waiting: Waiting | undefined): Ready {
   const { metadata, status } = observed.instance;
   if (metadata.deletionTimestamp !== undefined) {
-    return { reason: 'Deleting', message: 'The instance is being deleted. Its GPUs are free when its pod is gone.' };
+    return {
+      reason: 'Deleting',
+      message: 'The instance is being deleted. Its GPUs are free when its program has ended.',
+    };
   }
   if (status?.claim === undefined) return ofUnclaimed(observed, waiting);
   const ending = endingOf(status);
@@ -120,7 +161,7 @@ function readyOf(observed: Observed, waiting: Waiting | undefined): Ready {
 }
 
 /** The summary condition. */
-export function readyFinding(observed: Observed, waiting: Waiting | undefined): Omit<Finding, 'type'> {
+export function readyFinding(observed: Observed, waiting: Waiting | undefined): Omit<Finding, 'type'> & Ready {
   const ready = readyOf(observed, waiting);
   return { status: ready.reason === 'Running' ? 'True' : 'False', ...ready };
 }

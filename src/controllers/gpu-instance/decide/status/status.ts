@@ -1,10 +1,16 @@
-import type { GpuInstanceStatus } from '../../../../resources/instances/gpu-instance.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../../../resources/instances/gpu-instance.ts';
+
 import { conditionsOf } from './conditions.ts';
-import { endingOf, settledEnding } from '../endings.ts';
+import { endingOf } from '../endings.ts';
+import { keptEnding } from '../expiry.ts';
+import { withFinish } from '../finish.ts';
 import { gpuHealth } from '../gpu-health.ts';
+import { keptRented } from '../rented.ts';
+import { limitsOf } from '../limits.ts';
 import { sshUserOf } from '../names.ts';
 import type { Observed } from '../observed.ts';
-import { isOver, isPodReady, mainStatus, podCondition, scheduledCondition, ranOf } from '../pod/pod-facts.ts';
+import { firstRunOf, isOver, isPodReady, podCondition, scheduledCondition, ranOf } from '../pod/pod-facts.ts';
+import { waitingSince } from '../waiting-since.ts';
 import type { Waiting } from './ready.ts';
 
 export interface SshAddress {
@@ -33,15 +39,16 @@ function stagesOf({ instance, pod, login, now }: Observed): Stages {
   const { claim, stages = {} } = instance.status ?? {};
   const accepted = stages.accepted ?? new Date(instance.metadata.creationTimestamp ?? 0).toISOString();
   if (claim === undefined || pod === undefined) return { ...stages, accepted };
-  const main = mainStatus(pod);
-  const started = main?.state?.running?.startedAt ?? main?.state?.terminated?.startedAt;
+  const firstRun = firstRunOf(pod);
+  const started = firstRun === undefined ? undefined : new Date(firstRun).toISOString();
   const scheduledAt = stages.scheduled ?? notBefore(now, timeOf(scheduledCondition(pod)), claim.grantedAt);
   const startedAt = stages.started ?? notBefore(now, started, scheduledAt, claim.grantedAt);
   const isUp = isPodReady(pod) && login !== 'pending';
   // Where logins are tried, the instance is ready when one worked.
   const upAt = login === 'works' ? new Date(now).toISOString() : timeOf(podCondition(pod, 'Ready'));
-  // A program may have ended before the controller saw it running.
-  const ran = isOver(instance, pod) ? ranOf(pod, now) : undefined;
+  // A program may have ended before the controller saw it running. A shell that ended let nobody in.
+  const isProgram = instance.status?.runtype === 'args' && isOver(instance, pod);
+  const ran = isProgram ? ranOf(pod, now) : undefined;
   const sinceAt = ran === undefined ? upAt : new Date(ran.from).toISOString();
   const isPast = isUp || ran !== undefined;
   const readyAt = stages.ready ?? (isPast ? notBefore(now, sinceAt, startedAt, scheduledAt) : undefined);
@@ -55,6 +62,11 @@ function stagesOf({ instance, pod, login, now }: Observed): Stages {
   };
 }
 
+/** The instance with the stages that its pod shows. */
+export function withStages(seen: Observed): GpuInstance {
+  return { ...seen.instance, status: { ...seen.instance.status, stages: stagesOf(seen) } };
+}
+
 /** What the status keeps of the template: nothing before the first claim, and then what was kept first. */
 function templateOf({ instance: { status }, template }: Observed): Pick<GpuInstanceStatus, 'template'> {
   if ((status?.incarnation ?? 0) === 0 || template === undefined) return {};
@@ -63,9 +75,19 @@ function templateOf({ instance: { status }, template }: Observed): Pick<GpuInsta
 }
 
 /** The status for what is seen. Claim, usage and ending are carried over: the controller decided them. */
-export function statusOf(observed: Observed, ssh: SshAddress, waiting?: Waiting): GpuInstanceStatus {
-  const { instance, pod, settings } = observed;
-  const { template: _before, unhealthyGPUs: _gpus, ...status } = instance.status ?? {};
+export function statusOf(seen: Observed, ssh: SshAddress, waiting?: Waiting): GpuInstanceStatus {
+  const observed = { ...seen, instance: withFinish(seen) };
+  const { instance, pod, disk, settings } = observed;
+  const {
+    template: _t,
+    rented: _r,
+    unhealthyGPUs: _g,
+    limits: _l,
+    waitingSince: _w,
+    reserved: _p,
+    ...status
+  } = instance.status ?? {};
+  const since = waitingSince(observed);
   const { unhealthy = [] } = gpuHealth(observed) ?? {};
   const isEnding = endingOf(status) !== undefined;
   const podIP = pod?.status?.podIP ?? (isEnding ? undefined : status.podIP);
@@ -74,12 +96,17 @@ export function statusOf(observed: Observed, ssh: SshAddress, waiting?: Waiting)
   const described = status.claim === undefined ? settings : undefined;
   return {
     ...status,
-    ...settledEnding(instance),
+    ...keptEnding(observed),
     ...templateOf(observed),
+    ...keptRented(instance, observed.offered),
+    ...limitsOf(instance, observed.now),
     ...(instance.metadata.generation !== undefined && { observedGeneration: instance.metadata.generation }),
     conditions: conditionsOf(observed, waiting),
     ...(pod?.metadata.uid !== undefined && { podUid: pod.metadata.uid }),
     ...(podIP !== undefined && { podIP }),
+    ...(disk?.metadata.uid !== undefined && { disk: { name: disk.metadata.name, uid: disk.metadata.uid } }),
+    ...(since !== undefined && { waitingSince: since }),
+    ...(observed.reserved !== undefined && { reserved: observed.reserved }),
     ...(unhealthy.length > 0 && { unhealthyGPUs: [...unhealthy] }),
     ...(described !== undefined && {
       image: described.image,

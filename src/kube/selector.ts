@@ -1,8 +1,8 @@
-import type { LabelSelector } from '../kube/installation-types.ts';
-import { INSTANCE_UID_LABEL } from '../resources/pod/owner.ts';
-
-/** As the pods of instances have them. A selector that asks for any other label does not take such a pod. */
-export const LABELS_OF_PODS = { 'berth.dev/instance': 'any', [INSTANCE_UID_LABEL]: 'any' };
+/** As matchLabels and matchExpressions are written everywhere in Kubernetes. */
+export interface LabelSelector {
+  matchLabels?: Readonly<Record<string, string>>;
+  matchExpressions?: readonly { key: string; operator: string; values?: readonly string[] }[];
+}
 
 type Labels = Readonly<Record<string, string>>;
 

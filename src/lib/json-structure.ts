@@ -32,6 +32,11 @@ export function endOfString(json: Buffer, from: number): number {
   }
 }
 
+/** Whether a byte is what JSON allows between its tokens. */
+export function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+}
+
 /** Whether an odd number of backslashes comes before `at`, counted back to `from` at most. */
 function isEscaped(json: Buffer, at: number, from: number): boolean {
   let before = at;

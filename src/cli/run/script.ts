@@ -1,0 +1,81 @@
+/** The folder of programs and of what they write. */
+export const FOLDER = '/workspace';
+/** What Berth keeps of a run, below FOLDER. */
+const STATE = '.berth-run';
+/** Seconds in which files must come, and in which what was written may be fetched. */
+const UPLOAD_SECONDS = 600;
+const HOLD_SECONDS = 600;
+/** Seconds in which a client that fetches nothing may read the end. */
+const END_SECONDS = 30;
+
+/** What a run asks of the client in a line of its log, by which a client that comes back finds it too. */
+export type Mark = { asks: 'upload' } | { asks: 'fetch'; status: number };
+
+interface Plan {
+  /** Marks the lines that are meant for the client. */
+  nonce: string;
+  upload: boolean;
+  fetch: boolean;
+}
+
+/**
+ * The program of a run, for `/bin/sh -c` with the words of the user after it. It ends by itself, and the rental with it, when
+ * no client comes back: so a laptop that is closed leaves no GPU behind. When others took the place (TERM), the run begins
+ * again with what is on the disk. `find -newer` of some images compares whole seconds.
+ */
+export function runScript({ nonce, upload, fetch }: Plan): string {
+  const wait = `echo 'berth-run ${nonce} upload'
+t=0
+while [ ! -e ${STATE}/go ]; do
+  [ $t -lt ${UPLOAD_SECONDS} ] || { echo 'berth: no files came within ${UPLOAD_SECONDS / 60} minutes' >&2; exit 125; }
+  sleep 1; t=$((t + 1))
+done
+`;
+  return `cd ${FOLDER} && mkdir -p ${STATE} || exit 125
+if [ -e ${STATE}/exit ]; then read -r s <${STATE}/exit
+else
+${upload ? wait : ''}: >${STATE}/begin; sleep 1
+"$@" & p=$! k=
+trap 'k=1; kill -TERM $p 2>/dev/null' TERM
+while :; do wait $p; s=$?; kill -0 $p 2>/dev/null || break; done
+[ -z "$k" ] || exit $s
+echo $s >${STATE}/exit
+fi
+echo 'berth-run ${nonce} exit '$s
+sleep ${fetch ? HOLD_SECONDS : END_SECONDS} & w=$!
+trap 'kill $w' TERM
+wait $w
+exit $s`;
+}
+
+/** The nonce of a run, in the command of its instance; undefined for an instance that is none. */
+export function nonceOf(command: readonly string[] | null): string | undefined {
+  return /^echo 'berth-run ([0-9a-f]{16}) exit '/m.exec(command?.[2] ?? '')?.[1];
+}
+
+/** The text of a line that the program wrote, and the mark that may follow it: the program may have ended no line. */
+export function readLine(line: string, nonce: string): { text: string; mark: Mark | undefined } {
+  const sign = `berth-run ${nonce} `;
+  const at = line.lastIndexOf(sign);
+  const [, status] = /^exit (\d{1,3})$/.exec(at === -1 ? '' : line.slice(at + sign.length)) ?? [];
+  if (status !== undefined) return { text: line.slice(0, at), mark: { asks: 'fetch', status: Number(status) } };
+  if (at !== -1 && line.slice(at + sign.length) === 'upload')
+    return { text: line.slice(0, at), mark: { asks: 'upload' } };
+  return { text: line, mark: undefined };
+}
+
+/** Commands in the instance. */
+export const UNPACK = `cd ${FOLDER} && tar -xof -`;
+export const BEGIN = `: >${FOLDER}/${STATE}/go`;
+/** The exit status of PACK when there is nothing to fetch. */
+export const NOTHING = 66;
+/** Prints an archive of the files that came or changed since the program began. The tar of some small images reads no list. */
+export const PACK = `cd ${FOLDER} || exit
+find . -path ./${STATE} -prune -o '(' -type f -o -type l ')' -newer ${STATE}/begin -print >${STATE}/list
+[ -s ${STATE}/list ] || exit ${NOTHING}
+if tar -cf /dev/null -T /dev/null 2>/dev/null; then tar -cf - -T ${STATE}/list
+else
+  set --
+  while IFS= read -r f; do set -- "$@" "$f"; done <${STATE}/list
+  tar -cf - "$@"
+fi`;

@@ -1,0 +1,72 @@
+import { countBefore } from '../../caches/line-order.ts';
+import type { Place, Reservation, ReservedOn } from '../../inventory/grant.ts';
+import { TwoKeyMap } from '../../inventory/two-key-map.ts';
+
+/** The place that an instance waits for. */
+export interface ReservedPlace extends Reservation, Pick<Place, 'node' | 'offerClass'> {
+  /** Of the instance in the waiting line. */
+  rank: string;
+  /** Until when the place is waited for, milliseconds since the epoch. */
+  until: number;
+}
+
+/**
+ * The places that others leave for waiting instances, one for each. As with the nominated pods of kube-scheduler, such a
+ * place is taken for all who are behind in the line, and not for those ahead.
+ */
+export class ReservedPlaces {
+  readonly #places = new TwoKeyMap<ReservedPlace>();
+  /** In order; undefined after a change. */
+  #ranks: readonly string[] | undefined;
+  #staleAt = Number.POSITIVE_INFINITY;
+  #version = 0;
+
+  /** Another number after every change. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** When the next place is no longer waited for, milliseconds since the epoch; Infinity for never. */
+  get staleAt(): number {
+    return this.#staleAt;
+  }
+
+  get(key: string): ReservedPlace | undefined {
+    return this.#places.get(key);
+  }
+
+  set(key: string, place: ReservedPlace | undefined): void {
+    if (place === this.#places.get(key)) return;
+    this.#places.set(key, place?.node, place);
+    this.#staleAt = Math.min(this.#staleAt, place?.until ?? Number.POSITIVE_INFINITY);
+    this.#changed();
+  }
+
+  /** Gives up the places that were waited for long enough. Returns the keys of the instances that had them. */
+  expire(now: number): string[] {
+    if (now < this.#staleAt) return [];
+    const all = [...this.#places.entries()];
+    const over = all.filter(([, { until }]) => until <= now);
+    for (const [key] of over) this.#places.set(key, undefined, undefined);
+    this.#staleAt = Math.min(...all.map(([, { until }]) => until).filter((until) => until > now));
+    if (over.length > 0) this.#changed();
+    return over.map(([key]) => key);
+  }
+
+  /** How many places are reserved for instances ahead of a rank. */
+  countAhead(rank: string): number {
+    this.#ranks ??= [...this.#places.entries()].map(([, place]) => place.rank).toSorted();
+    const ranks = this.#ranks;
+    return countBefore(ranks.length, (index) => ranks[index], rank);
+  }
+
+  /** What is taken for an instance of this rank: the places of those ahead. */
+  ahead(rank: string): ReservedOn {
+    return (node) => [...this.#places.of(node)].filter((place) => place.rank < rank);
+  }
+
+  #changed(): void {
+    this.#version += 1;
+    this.#ranks = undefined;
+  }
+}

@@ -1,0 +1,168 @@
+import { findCondition } from '../../kube/conditions.ts';
+import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { Lru } from '../../lib/lru.ts';
+import type { Inventory } from '../../inventory/inventory.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
+import { firstRan, meterBegan } from '../../resources/instances/meter.ts';
+import { type Held, MOST_HELD, type TenantLimit } from '../../resources/tenants/tenant-limit.ts';
+import { isPlaceComing } from '../../caches/line-order.ts';
+import { isSwitchedOff, type ReadyReason } from '../../resources/instances/instance-state.ts';
+import { haveOthersEnded, preemptingRefusal } from './decide/preempting.ts';
+import {
+  haveEndedInVain,
+  isMuch,
+  UNBILLED_WINDOW_MS,
+  type UnbilledPlace,
+  unbilledPlaceOf,
+  unbilledPlaceOfGone,
+  unbilledRefusal,
+} from './decide/unbilled.ts';
+
+/** Tenants that are remembered, and places of each: the latest. */
+const MOST_TENANTS = 4_096;
+const MOST_PLACES = 256;
+const MOST_WITHDRAWN = 16;
+
+interface Deps {
+  instances: Pick<ReadStore<GpuInstance>, 'by' | 'values'>;
+  tenantLimits: Pick<ReadStore<TenantLimit>, 'values'>;
+  inventory: Pick<Inventory, 'heldBy'>;
+  clock: Pick<Clock, 'now'>;
+}
+
+/**
+ * The places that tenants held for nothing, and the requests that ended others for nothing. Every replica sees them in the changes of the same cache, and at its start
+ * those in the statuses of the instances that are there: so a new leader knows what the one before knew. Much of it is
+ * in the status of the TenantLimit as well, for when all replicas start anew.
+ */
+export class UnbilledPlaces {
+  readonly #deps: Deps;
+  /** By namespace, then by instance and start, the latest last. */
+  readonly #places = new Lru<string, Map<string, UnbilledPlace>>(MOST_TENANTS);
+  /** By namespace: when requests went, or starts ended before they ran, for which others had been told to end. */
+  readonly #withdrawn = new Lru<string, readonly number[]>(MOST_TENANTS);
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    for (const { metadata, status } of deps.tenantLimits.values()) this.#recall(metadata.namespace ?? '', status?.held);
+    for (const instance of deps.instances.values()) this.#note(instance, unbilledPlaceOf(instance.status));
+  }
+
+  /** Takes note of a change of the cache. */
+  noteChange({ before, after }: StoreChange<GpuInstance>): void {
+    const isSame = after !== undefined && after.metadata.uid === (before ?? after).metadata.uid;
+    if (isSame && (before?.status?.claim !== undefined || before === undefined)) {
+      this.#note(after, unbilledPlaceOf(after.status));
+    }
+    if (before === undefined) return;
+    if (!isSame) this.#note(before, unbilledPlaceOfGone(before, this.#deps.clock.now()));
+    const isTakenBack =
+      !isSame || (after.status?.claim === undefined && (isSwitchedOff(after) || isHeldUpByTenant(after)));
+    if (isPlaceComing(before) && isTakenBack && !(isSame && isPlaceComing(after)) && this.#haveOthersEnded(before))
+      this.#noteWithdrawn(before);
+    if (haveEndedInVain(before.status, isSame ? (after.status ?? {}) : undefined)) this.#noteWithdrawn(before);
+  }
+
+  /** Why the tenant does not get so many GPUs more now; undefined when it may have them. */
+  refusal(namespace: string, wanted: number): { message: string; until: number } | undefined {
+    const past = [...(this.#places.get(namespace)?.values() ?? [])];
+    if (past.length === 0) return undefined;
+    const { instances, inventory, clock } = this.#deps;
+    const held = inventory.heldBy(namespace).reduce((sum, { gpus }) => sum + gpus, 0);
+    let billed = 0;
+    for (const { status } of instances.by('namespace', namespace)) {
+      if (status?.claim !== undefined && meterBegan(status) !== undefined) billed += status.claim.gpuCount;
+    }
+    return unbilledRefusal({ past, billed, unbilled: Math.max(0, held - billed) }, wanted, clock.now());
+  }
+
+  /** What the status of the TenantLimit should have; undefined while it is little. */
+  held(namespace: string): Held | undefined {
+    const since = this.#deps.clock.now() - UNBILLED_WINDOW_MS;
+    const recent = [...(this.#places.get(namespace) ?? [])].filter(([, { to }]) => to > since).slice(-MOST_HELD);
+    const withdrawn = (this.#withdrawn.get(namespace) ?? []).filter((at) => at > since);
+    if (withdrawn.length === 0 && !isMuch(recent.map(([, place]) => place))) return undefined;
+    return {
+      places: recent.map(([start, { from, to, ...place }]) => ({
+        start,
+        from: timeOf(from),
+        to: timeOf(to),
+        ...place,
+      })),
+      withdrawn: withdrawn.map(timeOf),
+    };
+  }
+
+  #recall(namespace: string, held: Held | undefined): void {
+    for (const { start, from, to, ...place } of held?.places ?? [])
+      this.#keep(namespace, start, { from: Date.parse(from), to: Date.parse(to), ...place });
+    if (held !== undefined)
+      this.#withdrawn.set(
+        namespace,
+        held.withdrawn.map((at) => Date.parse(at)),
+      );
+  }
+
+  /** Why nobody ends for a start of this image now; undefined when others may. */
+  preemptingRefusal(namespace: string, image: string): { message: string; until: number } | undefined {
+    const { instances, clock } = this.#deps;
+    const past = [...(this.#places.get(namespace)?.values() ?? [])];
+    const withdrawn = this.#withdrawn.get(namespace) ?? [];
+    if (past.length === 0 && withdrawn.length === 0) return undefined;
+    const isRunning = instances
+      .by('namespace', namespace)
+      .some(
+        ({ status }) => status?.claim !== undefined && status.image === image && firstRan(status.stages) !== undefined,
+      );
+    return preemptingRefusal({ past, withdrawn, isRunning }, image, clock.now());
+  }
+
+  /** Whether others had been told to end for the request: their statuses name it. */
+  #haveOthersEnded({ metadata }: GpuInstance): boolean {
+    return haveOthersEnded(this.#deps.instances.values(), metadata.uid);
+  }
+
+  #noteWithdrawn({ metadata }: GpuInstance): void {
+    const { namespace = '' } = metadata;
+    const { clock } = this.#deps;
+    const since = clock.now() - UNBILLED_WINDOW_MS;
+    const known = (this.#withdrawn.get(namespace) ?? []).filter((at) => at > since);
+    this.#withdrawn.set(namespace, [...known, clock.now()].slice(-MOST_WITHDRAWN));
+  }
+
+  #note({ metadata, status }: GpuInstance, place: UnbilledPlace | undefined): void {
+    if (place === undefined) return;
+    const { namespace = '', name, uid = name } = metadata;
+    this.#keep(namespace, `${uid}/${status?.incarnation ?? 0}`, place);
+  }
+
+  #keep(namespace: string, start: string, place: UnbilledPlace): void {
+    if (!(place.to > this.#deps.clock.now() - UNBILLED_WINDOW_MS)) return;
+    const places = this.#places.get(namespace) ?? new Map<string, UnbilledPlace>();
+    places.set(start, place);
+    const [oldest] = places.keys();
+    if (places.size > MOST_PLACES && oldest !== undefined) places.delete(oldest);
+    this.#places.set(namespace, places);
+  }
+}
+
+/** What a tenant can make an instance wait for, by an edit or by what it has beside it. */
+const BY_TENANT: ReadonlySet<string> = new Set<ReadyReason>([
+  'TenantLimit',
+  'BudgetExceeded',
+  'QuotaExceeded',
+  'PriceTooHigh',
+  'WaitingForOffer',
+  'TemplateNotFound',
+  'TemplateTooLarge',
+]);
+
+/** Whether an instance waits for what its tenant can bring about. Of one that Berth owes a start Ready says why it does. */
+function isHeldUpByTenant({ status }: GpuInstance): boolean {
+  return ['Claimed', 'Ready'].some((type) => BY_TENANT.has(findCondition(status?.conditions, type)?.reason ?? ''));
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,82 @@
+import { isNodeReady, isOutOfService, isSimulated } from '../../inventory/nodes/node-state.ts';
+import { hasStopped, mayRun } from '../../inventory/nodes/pod-end.ts';
+import { NotFoundError } from '../../kube/errors.ts';
+import { keyOf, type Node, type Pod, PODS } from '../../kube/types.ts';
+import { hasPodFinalizer, POD_FINALIZER } from '../../resources/pod/pod-finalizer.ts';
+import { Controller } from '../../runtime/controller.ts';
+import { Fence } from '../../runtime/fence.ts';
+import { storeSource } from '../../runtime/source.ts';
+import { changeSource } from '../change-source.ts';
+import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
+import { logOf } from '../gpu-instance/decide/pod/pod-facts.ts';
+import type { KeepLog } from '../history/keep-log.ts';
+import { LogTakes } from '../history/log-takes.ts';
+
+type Deps = Pick<CommonDeps, 'client' | 'stores'> & { fence: Fence; logs: Pick<LogTakes, 'isOver'> };
+
+/** A burst of instances that end must not wait for one another. */
+const WORKERS = 8;
+
+function isLost(node: Node | undefined): boolean {
+  return node === undefined || isOutOfService(node);
+}
+
+/** The patch that takes the finalizer off. It fails on another pod of this name, and when another client did it. */
+function withoutFinalizer({ metadata }: Pod): object[] {
+  const path = `/metadata/finalizers/${metadata.finalizers?.indexOf(POD_FINALIZER)}`;
+  return [
+    { op: 'test', path: '/metadata/uid', value: metadata.uid },
+    { op: 'test', path, value: POD_FINALIZER },
+    { op: 'remove', path },
+  ];
+}
+
+/** Whether the log of a pod is complete now, and goes with it. That of one that ended by itself is kept before its deletion. */
+function hasLastWords(pod: Pod, node: Node | undefined): boolean {
+  if (pod.metadata.deletionTimestamp === undefined || !hasStopped(pod) || logOf(pod) !== 'ended') return false;
+  return node !== undefined && isNodeReady(node) && !isSimulated(node);
+}
+
+/** Lets a pod go when its program has ended. It needs no instance: that may be gone. */
+export async function reconcilePod(
+  { client, stores, fence, logs }: Deps,
+  key: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const pod = stores.pods.get(key);
+  if (pod === undefined || !hasPodFinalizer(pod)) return;
+  const { nodeName } = pod.spec ?? {};
+  const node = nodeName === undefined ? undefined : stores.nodes.get(nodeName);
+  if (mayRun(pod, node)) return;
+  if (hasLastWords(pod, node) && !logs.isOver(key, { pod, runs: false })) return;
+  try {
+    const after = await client.patch(PODS, pod.metadata, withoutFinalizer(pod), { type: 'json', signal });
+    fence.wrote(key, stores.pods, after);
+  } catch (error) {
+    if (!(error instanceof NotFoundError)) throw error;
+  }
+}
+
+/** Takes the finalizer off pods whose program has ended. Until then a pod counts, also one that was deleted by force. */
+export function createPodController(deps: CommonDeps & { keepLog: KeepLog }): Controller {
+  const { clock, keepLog, log, stores } = deps;
+  const fence = new Fence(clock, log);
+  const logs = new LogTakes({ keep: keepLog, clock, log });
+  return new Controller({
+    name: 'pods',
+    sources: [
+      logs.source,
+      storeSource(stores.pods, (pod) => (hasPodFinalizer(pod) ? [keyOf(pod)] : [])),
+      changeSource(stores.nodes, ({ key, before, after }) =>
+        isLost(before) === isLost(after) ? [] : stores.pods.by('keptOn', key).map(keyOf),
+      ),
+    ],
+    reconcile: (key, { signal }) => reconcilePod({ ...deps, fence, logs }, key, signal),
+    concurrency: WORKERS,
+    timeoutMs: RECONCILE_TIMEOUT_MS,
+    fence,
+    clock,
+    log,
+    metrics: deps.metrics('pods', WORKERS),
+  });
+}

@@ -1,0 +1,52 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import type { Logger } from 'pino';
+import type { Namespace } from '../../kube/types.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
+
+export interface CacheSaltsDeps {
+  /** A secret that the replicas share. Rejects while it cannot be read. */
+  saltKey: () => Promise<Buffer>;
+  namespaces: ReadStore<Namespace>;
+  log: Logger;
+}
+
+/**
+ * What keeps the prefix caches of tenants apart at the servers that they share: an engine finds a start of a prompt again
+ * only for calls with the same salt, and nobody can guess another's.
+ */
+export class CacheSalts {
+  readonly #deps: CacheSaltsDeps;
+  /** Until the shared one is read, so that no call waits for it. The replicas do not find each other's prompts then. */
+  #key: Buffer = randomBytes(32);
+  #reading: 'not yet' | 'now' | 'done' = 'not yet';
+
+  constructor(deps: CacheSaltsDeps) {
+    this.#deps = deps;
+  }
+
+  /** @param own what the client sent as a salt, which divides the tenant's own cache further */
+  of(namespace: string, own: string | undefined): string {
+    this.load();
+    // A namespace that is made anew under the name of another is another tenant.
+    const tenant = this.#deps.namespaces.get(namespace)?.metadata.uid ?? namespace;
+    const text = JSON.stringify(['prefix-cache', tenant, own ?? null]);
+    return createHmac('sha256', this.#key).update(text).digest('base64url');
+  }
+
+  /** Reads the shared key, unless it has been read. */
+  load(): void {
+    if (this.#reading !== 'not yet') return;
+    this.#reading = 'now';
+    void this.#read();
+  }
+
+  async #read(): Promise<void> {
+    try {
+      this.#key = await this.#deps.saltKey();
+      this.#reading = 'done';
+    } catch (err) {
+      this.#reading = 'not yet';
+      this.#deps.log.debug({ err }, 'Key of cache salts was not read');
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import type { Json } from '../../lib/json.ts';
+import type { Model } from '../balance/model.ts';
+import type { Call } from './call.ts';
+
+/** The estimate of a prompt has four bytes for a token. No tokeniser makes more of a text than a token of each byte. */
+const MOST_TO_ESTIMATE = 4;
+/** Whisper makes 50 tokens of a second, and no codec for speech takes less than 750 bytes. */
+const AUDIO_BYTES_PER_TOKEN = 15;
+/** Of an answer without a limit, where no server of the model says how long its context is. Few are longer. */
+const OUTPUT_TOKENS = 131_072;
+/** More than any call takes. */
+const MOST_TOKENS = 1_000_000_000;
+/** What clients and engines call the limit of an answer. An engine may read any of them. */
+const OUTPUT_LIMITS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict'] as const;
+/** Other routes answer with vectors and scores. */
+const WITHOUT_TEXT: ReadonlySet<string | undefined> = new Set(['embeddings', 'rerank']);
+
+/** The tokens that a call may take at most, as far as anybody knows before it is sent. */
+export function mostTokens(call: Call, model: Model): { input: number; output: number } {
+  const { body, bytes, plain, promptTokens } = call;
+  const context = contextOf(model);
+  const isAudio = plain?.form !== undefined;
+  const prompt = isAudio ? bytes.length / AUDIO_BYTES_PER_TOKEN : promptTokens * MOST_TO_ESTIMATE;
+  // Other calls than those in a dialect may have many inputs, each as long as a context.
+  const input = Math.min(Math.ceil(Math.max(prompt, promptTokens)), plain === undefined ? context : MOST_TOKENS);
+  if (WITHOUT_TEXT.has(plain?.route)) return { input, output: 0 };
+  return { input, output: Math.min(outputLimit(body, context) * answersOf(body), MOST_TOKENS) };
+}
+
+/** The longest of its servers; without an end where none says. */
+function contextOf({ members, facts }: Model): number {
+  const known = [facts, ...members].flatMap((one) => one?.contextLength ?? []);
+  return known.length === 0 ? Infinity : Math.max(...known);
+}
+
+/** An engine takes zero and less for none, and goes on to the end of the context then. */
+function outputLimit(body: Json, context: number): number {
+  const given = OUTPUT_LIMITS.flatMap((name) => (typeof body[name] === 'number' ? [body[name]] : []));
+  if (given.length > 0 && given.every((limit) => limit > 0)) return Math.min(Math.ceil(Math.max(...given)), context);
+  return context === Infinity ? Math.max(OUTPUT_TOKENS, ...given) : context;
+}
+
+/** How many answers it asks for: each has the whole length. */
+function answersOf({ n, best_of: bestOf, prompt }: Json): number {
+  const each = Math.max(1, ...[n, bestOf].filter((count) => typeof count === 'number'));
+  // One list of numbers is one prompt in tokens.
+  const isBatch = Array.isArray(prompt) && prompt.some((one) => typeof one !== 'number');
+  return Math.ceil(each) * (isBatch ? prompt.length : 1);
+}

@@ -1,0 +1,37 @@
+import type { CeilingsOf } from '../../../access/ceilings.ts';
+import type { Principal } from '../../../access/principal.ts';
+import { HOUR_MS } from '../../../budgets/accounts.ts';
+import type { BudgetOf, KeyBudgetOf } from '../../../budgets/counted.ts';
+import { startRefusal } from '../../../budgets/start.ts';
+import { keyBudget, tenantBudget } from '../../../budgets/words.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import { rentedOf } from '../../../resources/instances/rented.ts';
+import { ApiError } from '../../interface/errors/api-error.ts';
+
+export interface StartBudgetDeps {
+  ceilings: CeilingsOf;
+  budgets: BudgetOf;
+  keyBudgets: KeyBudgetOf;
+  clock: Pick<Clock, 'now'>;
+}
+
+/**
+ * Refuses a start that the budgets of the tenant and of the key that asks for it have no room for, whoever created the
+ * instance. The controller, which counts to the moment, looks again before it grants a place.
+ * @throws ApiError budget_exceeded
+ */
+export function requireStartBudget(deps: StartBudgetDeps, caller: Principal, instance: GpuInstance): void {
+  const { ceilings, budgets, keyBudgets, clock } = deps;
+  const { namespace, name, limits } = caller;
+  const { claim, ending } = instance.status ?? {};
+  const price = claim ?? rentedOf(instance)?.price;
+  // What runs has had its first hour set aside.
+  const hours = claim === undefined || ending !== undefined ? HOUR_MS : 0;
+  const start = { price, ms: hours, now: clock.now() };
+  const { budget, policies } = ceilings(namespace);
+  const message =
+    startRefusal({ budget, status: budgets(namespace), words: tenantBudget(policies) }, start) ??
+    startRefusal({ budget: limits?.budget, status: keyBudgets(caller), words: keyBudget(name) }, start);
+  if (message !== undefined) throw new ApiError('budget_exceeded', `Nothing was started. ${message}`);
+}

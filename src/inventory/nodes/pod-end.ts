@@ -1,0 +1,32 @@
+import { findCondition } from '../../kube/conditions.ts';
+import type { Node, Pod } from '../../kube/types.ts';
+import { isOutOfService, isSimulated } from './node-state.ts';
+import { hasEnded } from './pod-requests.ts';
+
+/**
+ * Whether the kubelet said that a pod has ended. It does so when no container runs any more and none will be started
+ * (kubernetes pkg/kubelet/status, mergePodStatus). The garbage collector of pods writes Failed as well, and knows
+ * nothing of containers.
+ */
+export function hasStopped(pod: Pod): boolean {
+  if (!hasEnded(pod)) return false;
+  const { conditions, initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
+  const isCollected = findCondition(conditions, 'DisruptionTarget')?.reason === 'DeletionByPodGC';
+  return [...initContainerStatuses, ...containerStatuses].every(
+    ({ state }) => state?.terminated !== undefined || (state?.running === undefined && !isCollected),
+  );
+}
+
+/**
+ * Whether the program of a pod may run, now or later. What says that it does not, stays so. `node`: that of the pod,
+ * undefined when it is gone.
+ */
+export function mayRun(pod: Pod, node: Node | undefined): boolean {
+  if (hasStopped(pod)) return false;
+  const { deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
+  if (deletionTimestamp === undefined) return true;
+  // The API server binds no pod that is being deleted.
+  if (pod.spec?.nodeName === undefined || node === undefined || isOutOfService(node)) return false;
+  // The program that plays the kubelet runs nothing, and says nothing of containers: it deletes the pod.
+  return !isSimulated(node) || deletionGracePeriodSeconds !== 0;
+}

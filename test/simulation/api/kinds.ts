@@ -1,0 +1,92 @@
+import { customResourceDefinition } from '../../../src/resources/crd.ts';
+import { CUSTOM_RESOURCES } from '../../../src/resources/index.ts';
+import {
+  EVENTS,
+  LEASES,
+  NAMESPACES,
+  NODES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  PODS,
+  PRIORITY_CLASSES,
+  RESOURCE_QUOTAS,
+  type ResourceType,
+  SECRETS,
+  STORAGE_CLASSES,
+} from '../../../src/kube/types.ts';
+import { isObject, type Json } from '../../../src/lib/json.ts';
+
+/** The structural schema of a custom resource, as far as the model knows it: defaults, and what is pruned. */
+export interface Schema {
+  type?: string;
+  default?: unknown;
+  properties?: Record<string, Schema>;
+  additionalProperties?: Schema | boolean;
+  items?: Schema;
+}
+
+/** What the API server knows of a kind. */
+export interface Kind {
+  type: ResourceType;
+  /** Absent for kinds of Kubernetes itself, of which nothing is defaulted or pruned. */
+  schema?: Schema;
+  /** Whether it has a status of its own, which only writes to its subresource change. */
+  hasStatus: boolean;
+  isCustom: boolean;
+}
+
+function isWithStatus(definition: Json): boolean {
+  const { versions } = definition['spec'] as { versions: { subresources?: { status?: object } }[] };
+  return versions[0]?.subresources?.status !== undefined;
+}
+
+function schemaOf(definition: Json): Schema {
+  const { versions } = definition['spec'] as { versions: { schema: { openAPIV3Schema: Schema } }[] };
+  return versions[0]?.schema.openAPIV3Schema ?? {};
+}
+
+const BUILT_IN: readonly (readonly [ResourceType, boolean])[] = [
+  [PODS, true],
+  [NODES, true],
+  [NAMESPACES, true],
+  [RESOURCE_QUOTAS, true],
+  [PERSISTENT_VOLUME_CLAIMS, true],
+  [PERSISTENT_VOLUMES, true],
+  [STORAGE_CLASSES, false],
+  [PRIORITY_CLASSES, false],
+  [SECRETS, false],
+  [EVENTS, false],
+  [LEASES, false],
+];
+
+export const KINDS: readonly Kind[] = [
+  ...BUILT_IN.map(([type, hasStatus]): Kind => ({ type, hasStatus, isCustom: false })),
+  ...CUSTOM_RESOURCES.map((resource): Kind => {
+    const definition = customResourceDefinition(resource) as Json;
+    const { group, version, kind, plural, namespaced } = resource;
+    const type = { group, version, kind, plural, namespaced };
+    return { type, schema: schemaOf(definition), hasStatus: isWithStatus(definition), isCustom: true };
+  }),
+];
+
+/** The value with the defaults of its schema, and without fields that the schema does not know. */
+export function structured(value: unknown, schema: Schema): unknown {
+  if (Array.isArray(value)) {
+    const { items } = schema;
+    return items === undefined ? value : value.map((item) => structured(item, items));
+  }
+  if (!isObject(value)) return value;
+  const { properties, additionalProperties } = schema;
+  if (properties === undefined) {
+    if (!isObject(additionalProperties)) return value;
+    const inner = additionalProperties as Schema;
+    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, structured(item, inner)]));
+  }
+  const result: Json = {};
+  for (const [name, inner] of Object.entries(properties)) {
+    const given = value[name];
+    if (given !== undefined) result[name] = structured(given, inner);
+    else if (inner.default !== undefined) result[name] = structured(structuredClone(inner.default), inner);
+  }
+  return result;
+}

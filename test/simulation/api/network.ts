@@ -1,0 +1,290 @@
+import type { KubeConnection } from '../../../src/kube/config/connection.ts';
+import type { Chance } from '../clock/chance.ts';
+import type { ProcessClock } from '../clock/process-clock.ts';
+import type { VirtualTime } from '../clock/virtual-time.ts';
+import { expired, Failure } from './failure.ts';
+import { carryOut, type Request, targetOf } from './request.ts';
+import type { ApiServer } from './server.ts';
+import { addedLine, type Change, type Collection } from './store.ts';
+import { WatchStream } from './watch-stream.ts';
+
+type Range = readonly [least: number, most: number];
+
+/** How the way from one process to the API server is. Probabilities are for each call. */
+export interface Weather {
+  latencyMs: Range;
+  watchLagMs: Range;
+  /** 429 with Retry-After. */
+  refused: number;
+  /** 500, and nothing was done. */
+  failed: number;
+  /** It was done, and the connection breaks before the answer. */
+  lost: number;
+  /** It arrives seconds later. */
+  slow: number;
+  /** Nothing takes the connection. */
+  isAway: boolean;
+}
+
+export const FAIR: Weather = {
+  latencyMs: [2, 12],
+  watchLagMs: [1, 25],
+  refused: 0,
+  failed: 0,
+  lost: 0,
+  slow: 0,
+  isAway: false,
+};
+
+interface Call {
+  method: string;
+  path: string;
+  headers: Record<string, string>;
+  body: string | null;
+  signal: AbortSignal;
+}
+
+interface Response {
+  statusCode: number;
+  headers: Record<string, string>;
+  body: AsyncIterable<Buffer>;
+}
+
+const BOOKMARK_MS = 60_000;
+
+function broken(code: string): Error {
+  return Object.assign(new Error(code), { code });
+}
+
+/** The body of an answer that is there at once. */
+function bodyOf(text: string): AsyncIterable<Buffer> {
+  return {
+    async *[Symbol.asyncIterator]() {
+      yield Buffer.from(text);
+    },
+  };
+}
+
+function bookmark(collection: Collection, version: number, isInitial: boolean): Buffer {
+  const { type } = collection.kind;
+  const annotations = isInitial ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {};
+  const object = { kind: type.kind, metadata: { resourceVersion: String(version), ...annotations } };
+  return Buffer.from(`${JSON.stringify({ type: 'BOOKMARK', object })}\n`);
+}
+
+/** One watch that is open. Lines come in order, each batch some time after the first of them. */
+class Watch {
+  readonly stream = new WatchStream();
+  readonly #link: Link;
+  readonly #collection: Collection;
+  readonly #listener = (change: Change): void => this.#add(change.line);
+  #lines: Buffer[] = [];
+  #isOnTheWay = false;
+
+  constructor(link: Link, collection: Collection, first: readonly Buffer[]) {
+    this.#link = link;
+    this.#collection = collection;
+    collection.listeners.add(this.#listener);
+    this.stream.once('close', () => this.leave());
+    for (const line of first) this.#add(line);
+  }
+
+  bookmark(version: number): void {
+    this.#add(bookmark(this.#collection, version, false));
+  }
+
+  /** A broken connection: what was on the way is lost. */
+  cut(): void {
+    this.leave();
+    this.stream.destroy(broken('ECONNRESET'));
+  }
+
+  end(): void {
+    this.leave();
+    this.stream.end();
+  }
+
+  expire(): void {
+    this.leave();
+    this.stream.push(Buffer.from(`${JSON.stringify({ type: 'ERROR', object: expired().body })}\n`));
+    this.stream.end();
+  }
+
+  #add(line: Buffer): void {
+    this.#lines.push(line);
+    if (this.#isOnTheWay) return;
+    this.#isOnTheWay = true;
+    this.#link.clock.arrive(() => this.#flush(), this.#link.watchLag());
+  }
+
+  #flush(): void {
+    this.#isOnTheWay = false;
+    const lines = this.#lines;
+    this.#lines = [];
+    if (lines.length === 1 && lines[0] !== undefined) this.stream.push(lines[0]);
+    else if (lines.length > 1) this.stream.push(Buffer.concat(lines));
+  }
+
+  leave(): void {
+    this.#collection.listeners.delete(this.#listener);
+    this.#link.watches.delete(this);
+  }
+}
+
+export interface LinkDeps {
+  api: ApiServer;
+  time: VirtualTime;
+  chance: Chance;
+  clock: ProcessClock;
+}
+
+/** The way of one process to the API server: a connection, as the client of src/kube takes it. */
+export class Link {
+  readonly clock: ProcessClock;
+  readonly watches = new Set<Watch>();
+  weather: Weather = FAIR;
+  /** Calls that were carried out. */
+  calls = 0;
+  /** When its process last renewed the lease of the controllers; -1: never. */
+  ledAt = -1;
+  /** Called once, right before the next write of anything but a lease is sent. */
+  atNextWrite: (() => void) | undefined;
+  readonly #api: ApiServer;
+  readonly #time: VirtualTime;
+  readonly #chance: Chance;
+  #isMarking = false;
+
+  constructor({ api, time, chance, clock }: LinkDeps) {
+    this.clock = clock;
+    this.#api = api;
+    this.#time = time;
+    this.#chance = chance;
+  }
+
+  get connection(): KubeConnection {
+    const pool = { request: (call: Call) => this.#request(call) };
+    return {
+      server: 'http://api',
+      namespace: 'berth-system',
+      tls: { rejectUnauthorized: false },
+      headers: () => Promise.resolve({}),
+      calls: pool,
+      streams: pool,
+      close: () => Promise.resolve(),
+    } as unknown as KubeConnection;
+  }
+
+  watchLag(): number {
+    return this.#chance.between(...this.weather.watchLagMs);
+  }
+
+  /** All watches break, end in good order, or are told that their version is too old. */
+  endWatches(how: 'cut' | 'end' | 'expire'): void {
+    for (const watch of this.watches) watch[how]();
+  }
+
+  /** Its process is gone: nothing comes to it any more. */
+  sever(): void {
+    for (const watch of this.watches) watch.leave();
+  }
+
+  #request(call: Call): Promise<Response> {
+    const chance = this.#chance;
+    const { weather } = this;
+    return new Promise((resolve, reject) => {
+      if (call.signal.aborted) {
+        reject(call.signal.reason as Error);
+        return;
+      }
+      const isLease = call.path.includes('/leases/');
+      if (call.method !== 'GET' && !isLease && this.atNextWrite !== undefined) {
+        const { atNextWrite } = this;
+        this.atNextWrite = undefined;
+        atNextWrite();
+      }
+      const onAbort = (): void => reject(call.signal.reason as Error);
+      call.signal.addEventListener('abort', onAbort, { once: true });
+      const answer = (finish: () => void, ms: number): void => {
+        this.clock.arrive(() => {
+          call.signal.removeEventListener('abort', onAbort);
+          finish();
+        }, ms);
+      };
+      if (weather.isAway) {
+        answer(() => reject(broken('ECONNREFUSED')), 1);
+        return;
+      }
+      const oneWay = chance.between(...weather.latencyMs) / 2;
+      const delay = weather.slow > 0 && chance.is(weather.slow) ? chance.between(1_000, 8_000) : oneWay;
+      // What was sent arrives, whatever becomes of its sender. A call that was cut off may be read or not.
+      this.#time.afterPlain(delay, () => {
+        if (call.signal.aborted && chance.is(0.5)) return;
+        const sent = this.#carryOut(call);
+        const isLost = weather.lost > 0 && chance.is(weather.lost);
+        if (isLost && !(sent.body instanceof WatchStream)) answer(() => reject(broken('ECONNRESET')), oneWay);
+        else answer(() => resolve(sent), oneWay);
+      });
+    });
+  }
+
+  #carryOut({ method, path, headers, body, signal }: Call): Response {
+    const { weather } = this;
+    const chance = this.#chance;
+    if (weather.refused > 0 && chance.is(weather.refused)) {
+      const { body: text } = new Failure(
+        429,
+        'TooManyRequests',
+        'the server has received too many requests and has asked us to try again later',
+        { retryAfterSeconds: 1 },
+      );
+      return { statusCode: 429, headers: { 'retry-after': '1' }, body: bodyOf(JSON.stringify(text)) };
+    }
+    if (weather.failed > 0 && chance.is(weather.failed)) {
+      const { body: text } = new Failure(500, 'InternalError', 'Internal error occurred: etcdserver: leader changed');
+      return { statusCode: 500, headers: {}, body: bodyOf(JSON.stringify(text)) };
+    }
+    this.calls += 1;
+    if (method === 'GET' && path.includes('watch=true')) return this.#watch(path, signal);
+    if (method === 'GET' && path.includes('/log?')) return { statusCode: 200, headers: {}, body: this.#log() };
+    const request: Request = { method, path, headers, body };
+    const { status, body: text } = carryOut(this.#api, request);
+    if (method === 'PUT' && status === 200 && path.endsWith('/berth-controller')) this.ledAt = this.#time.elapsed;
+    return { statusCode: status, headers: {}, body: bodyOf(text) };
+  }
+
+  #log(): WatchStream {
+    const stream = new WatchStream();
+    stream.push(Buffer.from(`${new Date(this.#time.wall).toISOString().slice(0, 19)}.000000000Z a line\n`));
+    stream.end();
+    return stream;
+  }
+
+  #watch(path: string, signal: AbortSignal): Response {
+    const { pathname, searchParams } = new URL(path, 'http://api');
+    const collection = this.#api.collection(targetOf(pathname).type);
+    if (searchParams.has('labelSelector') || searchParams.has('fieldSelector')) {
+      throw new Error('The model has no watches with selectors.');
+    }
+    const from = Number(searchParams.get('resourceVersion') ?? 0);
+    const isList = searchParams.get('sendInitialEvents') === 'true';
+    const missed = isList ? undefined : collection.since(from);
+    const first = isList
+      ? [...[...collection.objects.values()].map(addedLine), bookmark(collection, this.#api.version, true)]
+      : (missed ?? []).map(({ line }) => line);
+    const watch = new Watch(this, collection, first);
+    this.watches.add(watch);
+    if (!this.#isMarking) this.clock.setTimeout(() => this.#mark(), BOOKMARK_MS);
+    this.#isMarking = true;
+    if (!isList && missed === undefined) watch.expire();
+    signal.addEventListener('abort', () => watch.stream.destroy(signal.reason as Error), { once: true });
+    const endMs = Number(searchParams.get('timeoutSeconds') ?? 300) * 1000;
+    const cancel = this.clock.arrive(() => watch.end(), endMs);
+    watch.stream.once('close', cancel);
+    return { statusCode: 200, headers: {}, body: watch.stream };
+  }
+
+  #mark(): void {
+    for (const watch of this.watches) watch.bookmark(this.#api.version);
+    this.clock.setTimeout(() => this.#mark(), BOOKMARK_MS);
+  }
+}

@@ -1,0 +1,131 @@
+import { isObject } from '../../../src/lib/json.ts';
+import type { KubeObject, ResourceType } from '../../../src/kube/types.ts';
+import { type ApiServer, type Deletion, type Subresource } from './server.ts';
+import { badRequest, Failure } from './failure.ts';
+import type { Operation } from './patch.ts';
+import { textOf } from './store.ts';
+
+/** One HTTP request on the API server. */
+export interface Request {
+  method: string;
+  /** With its query. */
+  path: string;
+  headers: Readonly<Record<string, string>>;
+  body: string | null;
+}
+
+export interface Answer {
+  status: number;
+  body: string;
+}
+
+/** What a path names. */
+export interface Target {
+  type: Pick<ResourceType, 'group' | 'plural'>;
+  namespace: string | undefined;
+  name: string | undefined;
+  subresource: string | undefined;
+}
+
+export function targetOf(pathname: string): Target {
+  const parts = pathname.split('/').slice(1).map(decodeURIComponent);
+  const group = parts[0] === 'api' ? '' : (parts[1] ?? '');
+  const rest = parts.slice(group === '' ? 2 : 3);
+  const isInside = rest[0] === 'namespaces' && rest.length > 2;
+  const [plural = '', name, subresource] = isInside ? rest.slice(2) : rest;
+  return { type: { group, plural }, namespace: isInside ? rest[1] : undefined, name, subresource };
+}
+
+function parse(body: string | null): unknown {
+  try {
+    return JSON.parse(body ?? 'null');
+  } catch {
+    throw badRequest('the object provided is unrecognized');
+  }
+}
+
+function hasLabels({ metadata }: KubeObject, selector: string): boolean {
+  return selector.split(',').every((one) => {
+    const [name = '', value] = one.split('=');
+    const has = metadata.labels?.[name];
+    return value === undefined ? has !== undefined : has === value;
+  });
+}
+
+function fieldOf(object: unknown, path: string): unknown {
+  let value = object;
+  for (const name of path.split('.')) value = isObject(value) ? value[name] : undefined;
+  return value;
+}
+
+function hasFields(object: KubeObject, selector: string): boolean {
+  return selector.split(',').every((one) => {
+    const [path = '', value] = one.split('=');
+    return (fieldOf(object, path) ?? '') === value;
+  });
+}
+
+function list(api: ApiServer, { type, namespace }: Target, query: URLSearchParams, isSlim: boolean): string {
+  const collection = api.collection(type);
+  const labels = query.get('labelSelector');
+  const fields = query.get('fieldSelector');
+  const limit = Number(query.get('limit') ?? 0);
+  const after = query.get('continue') ?? '';
+  let items = [...collection.in(namespace)];
+  if (labels !== null) items = items.filter((one) => hasLabels(one, labels));
+  if (fields !== null) items = items.filter((one) => hasFields(one, fields));
+  const key = ({ metadata }: KubeObject): string => `${metadata.namespace ?? ''}/${metadata.name}`;
+  items = items.toSorted((a, b) => (key(a) < key(b) ? -1 : 1)).filter((one) => key(one) > after);
+  const page = limit > 0 ? items.slice(0, limit) : items;
+  const last = page.at(-1);
+  const next = last !== undefined && page.length < items.length ? { continue: key(last) } : {};
+  const metadata = JSON.stringify({ resourceVersion: String(api.version), ...next });
+  const texts = page.map((one) => (isSlim ? JSON.stringify({ metadata: one.metadata }) : textOf(one)));
+  return `{"kind":"List","metadata":${metadata},"items":[${texts.join(',')}]}`;
+}
+
+/** Carries a request out. Never throws. */
+export function carryOut(api: ApiServer, request: Request): Answer {
+  try {
+    return carry(api, request);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return { status: error.code, body: JSON.stringify(error.body) };
+  }
+}
+
+function carry(api: ApiServer, { method, path, headers, body }: Request): Answer {
+  const [pathname = '', search = ''] = path.split('?');
+  const target = targetOf(pathname);
+  const { type: found } = api.collection(target.type).kind;
+  const ref = { namespace: target.namespace, name: target.name ?? '' };
+  const subresource = target.subresource as Subresource;
+  const whole = (object: KubeObject, status = 200): Answer => ({ status, body: textOf(object) });
+  if (method === 'GET') {
+    if (target.name !== undefined) return whole(api.get(found, ref));
+    const isSlim = headers['accept']?.includes('PartialObjectMetadataList') === true;
+    return { status: 200, body: list(api, target, new URLSearchParams(search), isSlim) };
+  }
+  const given = parse(body);
+  if (method === 'POST') {
+    const object = { ...(given as KubeObject) };
+    const metadata = { ...object.metadata, ...(target.namespace !== undefined && { namespace: target.namespace }) };
+    const dryRun = search.includes('dryRun=All');
+    return whole(api.create(found, { ...object, metadata }, { dryRun }), 201);
+  }
+  if (method === 'PUT') return whole(api.replace(found, given as KubeObject, subresource));
+  if (method === 'PATCH') {
+    const type = headers['content-type'];
+    if (type === 'application/json-patch+json') return whole(api.json(found, ref, given as Operation[], subresource));
+    if (type === 'application/merge-patch+json') return whole(api.merge(found, ref, given, subresource));
+    throw new Failure(415, 'UnsupportedMediaType', `the model knows no patch of type ${type}`);
+  }
+  if (method === 'DELETE') {
+    const { preconditions, gracePeriodSeconds, propagationPolicy } = (given ?? {}) as Deletion & {
+      preconditions?: Deletion;
+    };
+    api.delete(found, ref, { ...preconditions, gracePeriodSeconds, propagationPolicy });
+    return { status: 200, body: '{"kind":"Status","status":"Success"}' };
+  }
+  throw new Failure(405, 'MethodNotAllowed', `the server does not allow this method on the requested resource`);
+}

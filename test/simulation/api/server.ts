@@ -1,0 +1,481 @@
+import { isObject, type Json, sameJson } from '../../../src/lib/json.ts';
+import {
+  keyOf,
+  type KubeObject,
+  type Namespace,
+  NAMESPACES,
+  type ObjectRef,
+  type Pod,
+  PODS,
+  PERSISTENT_VOLUME_CLAIMS,
+  PRIORITY_CLASSES,
+  type PriorityClass,
+  RESOURCE_QUOTAS,
+  type ResourceQuota,
+  type ResourceType,
+} from '../../../src/kube/types.ts';
+import { FINALIZER } from '../../../src/controllers/gpu-instance/decide/names.ts';
+import type { Chance } from '../clock/chance.ts';
+import type { VirtualTime } from '../clock/virtual-time.ts';
+import {
+  alreadyExists,
+  conflict,
+  forbidden,
+  invalid,
+  MODIFIED,
+  notFound,
+  patchNotApplied,
+  Failure,
+} from './failure.ts';
+import { type Kind, KINDS, structured } from './kinds.ts';
+import { jsonPatch, mergePatch, type Operation, PatchError } from './patch.ts';
+import { type Change, Collection } from './store.ts';
+
+export interface Deletion {
+  uid?: string | undefined;
+  resourceVersion?: string | undefined;
+  gracePeriodSeconds?: number | undefined;
+  propagationPolicy?: 'Background' | 'Foreground' | 'Orphan' | undefined;
+}
+
+export type Subresource = 'status' | undefined;
+
+const FOREGROUND = 'foregroundDeletion';
+const ORPHAN = 'orphan';
+/** As Kubernetes protects a volume that a pod uses. */
+export const PVC_PROTECTION = 'kubernetes.io/pvc-protection';
+
+function kindKey({ group, plural }: Pick<ResourceType, 'group' | 'plural'>): string {
+  return `${group}/${plural}`;
+}
+
+function isEnded(pod: Pod): boolean {
+  return pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
+}
+
+/** Fields beside metadata and status, which a generation counts. */
+function specOf(object: KubeObject): Json {
+  const { metadata: _metadata, status: _status, ...rest } = object as unknown as Json;
+  return rest;
+}
+
+/**
+ * The API server and etcd, in memory. Each call is carried out at once and whole; `Network` decides when it arrives, and
+ * whether its answer does. Throws Failure.
+ */
+export class ApiServer {
+  readonly #time: VirtualTime;
+  readonly #chance: Chance;
+  readonly #collections = new Map<string, Collection>();
+  #version = 1_000;
+  #uids = 0;
+  /** Whether admission adds Berth's finalizer to new instances, as the chart has it on a Kubernetes that can. */
+  addsFinalizer = false;
+  /** Called with each change, at once: for what runs beside the API server. */
+  readonly #followers = new Set<(change: Change) => void>();
+
+  constructor(time: VirtualTime, chance: Chance) {
+    this.#time = time;
+    this.#chance = chance;
+    for (const kind of KINDS) {
+      const collection = new Collection(kind);
+      collection.listeners.add((change) => {
+        for (const follower of this.#followers) follower(change);
+      });
+      this.#collections.set(kindKey(kind.type), collection);
+    }
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  follow(follower: (change: Change) => void): () => void {
+    this.#followers.add(follower);
+    return () => this.#followers.delete(follower);
+  }
+
+  collection(type: Pick<ResourceType, 'group' | 'plural'>): Collection {
+    const found = this.#collections.get(kindKey(type));
+    if (found === undefined) throw new Failure(404, 'NotFound', 'the server could not find the requested resource', {});
+    return found;
+  }
+
+  collections(): Iterable<Collection> {
+    return this.#collections.values();
+  }
+
+  compact(): void {
+    for (const collection of this.#collections.values()) collection.compact(this.#version);
+  }
+
+  find<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef): T | undefined {
+    return this.collection(type).get(ref) as T | undefined;
+  }
+
+  get<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef): T {
+    const found = this.find(type, ref);
+    if (found === undefined) throw notFound(type, ref.name);
+    return found;
+  }
+
+  list<T extends KubeObject>(type: ResourceType<T>, namespace?: string): T[] {
+    return [...this.collection(type).in(namespace)] as T[];
+  }
+
+  create<T extends KubeObject>(type: ResourceType<T>, body: KubeObject, options: { dryRun?: boolean } = {}): T {
+    const collection = this.collection(type);
+    const { kind } = collection;
+    const { name } = body.metadata;
+    if (type.namespaced) this.#admitTo(type, body.metadata.namespace ?? '', name);
+    if (collection.get(body.metadata) !== undefined) throw alreadyExists(type, name);
+    if (type.namespaced) this.#admitByQuota(type, body.metadata.namespace ?? '', name);
+    const { resourceVersion, uid: _uid, deletionTimestamp: _gone, ...metadata } = body.metadata;
+    if (resourceVersion)
+      throw new Failure(400, 'BadRequest', 'resourceVersion should not be set on objects to be created');
+    const made = this.#shaped(kind, {
+      ...body,
+      apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`,
+      kind: type.kind,
+      metadata: {
+        ...metadata,
+        uid: this.#uid(),
+        creationTimestamp: this.#time.seconds,
+        ...(kind.isCustom && { generation: 1 }),
+      },
+    });
+    const { status: _status, ...bare } = made as KubeObject & { status?: unknown };
+    const whole = this.#completed(type, kind.hasStatus && type.kind !== 'Node' ? bare : made);
+    if (options.dryRun === true) return whole as T;
+    const stored = this.#versioned(whole);
+    collection.put(this.#version, undefined, stored);
+    return stored as T;
+  }
+
+  replace<T extends KubeObject>(type: ResourceType<T>, body: KubeObject, subresource?: Subresource): T {
+    const collection = this.collection(type);
+    const before = collection.get(body.metadata);
+    if (before === undefined) throw notFound(type, body.metadata.name);
+    return this.#update(collection, before, body, subresource) as T;
+  }
+
+  merge<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef, body: unknown, subresource?: Subresource): T {
+    const collection = this.collection(type);
+    const before = collection.get(ref);
+    if (before === undefined) throw notFound(type, ref.name);
+    return this.#update(collection, before, mergePatch(before, body) as KubeObject, subresource) as T;
+  }
+
+  json<T extends KubeObject>(
+    type: ResourceType<T>,
+    ref: ObjectRef,
+    operations: readonly Operation[],
+    subresource?: Subresource,
+  ): T {
+    const collection = this.collection(type);
+    const before = collection.get(ref);
+    if (before === undefined) throw notFound(type, ref.name);
+    try {
+      return this.#update(collection, before, jsonPatch(before, operations) as KubeObject, subresource) as T;
+    } catch (error) {
+      throw error instanceof PatchError ? patchNotApplied() : error;
+    }
+  }
+
+  /** For what runs inside the cluster: any change of an object that is there. */
+  change<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef, how: (object: T) => T): T | undefined {
+    const collection = this.collection(type);
+    const before = collection.get(ref) as T | undefined;
+    if (before === undefined) return undefined;
+    const after = how(before);
+    if (after === before || sameJson(after, before)) return before;
+    return this.#commit(collection, before, after) as T;
+  }
+
+  delete(type: ResourceType, ref: ObjectRef, options: Deletion = {}): void {
+    const collection = this.collection(type);
+    const before = collection.get(ref);
+    if (before === undefined) throw notFound(type, ref.name);
+    const { uid, resourceVersion } = before.metadata;
+    if (options.uid !== undefined && options.uid !== uid) {
+      throw conflict(
+        type,
+        ref.name,
+        `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${uid}`,
+      );
+    }
+    if (options.resourceVersion !== undefined && options.resourceVersion !== resourceVersion) {
+      throw conflict(
+        type,
+        ref.name,
+        `Precondition failed: ResourceVersion in precondition: ${options.resourceVersion}, ResourceVersion in object meta: ${resourceVersion}`,
+      );
+    }
+    if (type.kind === 'Namespace') this.#beginEnd(collection, before);
+    else if (type.kind === 'Pod') this.#deletePod(collection, before, options);
+    else this.#deleteObject(collection, before, options);
+  }
+
+  #uid(): string {
+    this.#uids += 1;
+    const hex = Math.floor(this.#chance.next() * 2 ** 32)
+      .toString(16)
+      .padStart(8, '0');
+    return `${hex}-0000-4000-8000-${String(this.#uids).padStart(12, '0')}`;
+  }
+
+  /** What is as it was before has its shape. */
+  #shaped({ schema }: Kind, object: KubeObject, before?: KubeObject): KubeObject {
+    if (schema === undefined) return object;
+    const { metadata, apiVersion, kind, ...rest } = object;
+    const known = (before ?? {}) as unknown as Json;
+    const changed = Object.fromEntries(Object.entries(rest).filter(([name, value]) => known[name] !== value));
+    const same = Object.fromEntries(Object.entries(rest).filter(([name, value]) => known[name] === value));
+    return { apiVersion, kind, metadata, ...(structured(changed, schema) as object), ...same };
+  }
+
+  /** What admission and defaults add. */
+  #completed(type: ResourceType, object: KubeObject): KubeObject {
+    if (type.kind === 'Namespace') {
+      const labels = { 'kubernetes.io/metadata.name': object.metadata.name, ...object.metadata.labels };
+      return {
+        ...object,
+        metadata: { ...object.metadata, labels },
+        spec: { finalizers: ['kubernetes'] },
+        status: { phase: 'Active' },
+      } as Namespace;
+    }
+    if (type.kind === 'PersistentVolumeClaim') {
+      const finalizers = [...(object.metadata.finalizers ?? []), PVC_PROTECTION];
+      return { ...object, metadata: { ...object.metadata, finalizers }, status: { phase: 'Pending' } } as KubeObject;
+    }
+    if (type.kind === 'GPUInstance' && this.addsFinalizer) {
+      const finalizers = [...(object.metadata.finalizers ?? []), FINALIZER];
+      return { ...object, metadata: { ...object.metadata, finalizers } };
+    }
+    if (type.kind !== 'Pod') return object;
+    const pod = object as Pod;
+    const name = pod.spec?.priorityClassName;
+    const found = name === undefined ? undefined : this.find<PriorityClass>(PRIORITY_CLASSES, { name });
+    if (name !== undefined && found === undefined) {
+      throw forbidden(PODS, pod.metadata.name, `no PriorityClass with name ${name} was found`);
+    }
+    const spec = {
+      terminationGracePeriodSeconds: 30,
+      restartPolicy: 'Always',
+      ...pod.spec,
+      containers: pod.spec?.containers ?? [],
+      priority: found?.value ?? 0,
+      preemptionPolicy: found?.preemptionPolicy ?? 'PreemptLowerPriority',
+    };
+    return { ...pod, spec, status: { phase: 'Pending' } } as Pod;
+  }
+
+  #admitTo(type: ResourceType, namespace: string, name: string): void {
+    const found = this.find(NAMESPACES, { name: namespace });
+    if (found === undefined) throw notFound(NAMESPACES, namespace);
+    if (found.metadata.deletionTimestamp === undefined) return;
+    const message = `namespace ${namespace} is being terminated`;
+    const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
+    throw forbidden(type, name, why, [{ reason: 'NamespaceTerminating', message, field: 'metadata.namespace' }]);
+  }
+
+  #admitByQuota(type: ResourceType, namespace: string, name: string): void {
+    const counted = `count/${type.plural}${type.group === '' ? '' : `.${type.group}`}`;
+    for (const quota of this.collection(RESOURCE_QUOTAS).in(namespace) as Iterable<ResourceQuota>) {
+      const hard = quota.status?.hard?.[counted];
+      if (hard === undefined) continue;
+      const used = this.collection(type).countIn(namespace);
+      if (used + 1 <= Number(hard)) continue;
+      const why = `exceeded quota: ${quota.metadata.name}, requested: ${counted}=1, used: ${counted}=${used}, limited: ${counted}=${hard}`;
+      throw forbidden(type, name, why);
+    }
+  }
+
+  #update(collection: Collection, before: KubeObject, wanted: KubeObject, subresource: Subresource): KubeObject {
+    const { kind } = collection;
+    const { type } = kind;
+    const { name, namespace, uid, resourceVersion } = before.metadata;
+    if (wanted.metadata.name !== name || (type.namespaced && wanted.metadata.namespace !== namespace)) {
+      throw new Failure(400, 'BadRequest', 'the name of the object does not match the name on the URL');
+    }
+    if (wanted.metadata.uid !== undefined && wanted.metadata.uid !== uid) {
+      const why = `Precondition failed: UID in precondition: ${wanted.metadata.uid}, UID in object meta: ${uid}`;
+      throw conflict(type, name, why);
+    }
+    const asked = wanted.metadata.resourceVersion;
+    if (asked !== undefined && asked !== resourceVersion) throw conflict(type, name, MODIFIED);
+    const after = this.#shaped(kind, this.#merged(kind, before, wanted, subresource), before);
+    if (kind.isCustom && subresource === undefined) assertRules(type, before, after);
+    return this.#commit(collection, before, after);
+  }
+
+  /** What a write to this part of an object may change. */
+  #merged(kind: Kind, before: KubeObject, wanted: KubeObject, subresource: Subresource): KubeObject {
+    const old = before as KubeObject & { status?: unknown };
+    const next = wanted as KubeObject & { status?: unknown };
+    const { metadata } = before;
+    // Nobody changes these by a write.
+    const kept = {
+      uid: metadata.uid,
+      creationTimestamp: metadata.creationTimestamp,
+      resourceVersion: metadata.resourceVersion,
+      generation: metadata.generation,
+      deletionTimestamp: metadata.deletionTimestamp,
+      deletionGracePeriodSeconds: metadata.deletionGracePeriodSeconds,
+    };
+    if (subresource === 'status') {
+      if (!kind.hasStatus) throw new Failure(404, 'NotFound', 'the server could not find the requested resource', {});
+      return { ...old, ...(next.status !== undefined ? { status: next.status } : {}) };
+    }
+    const { status: _status, ...rest } = next;
+    const status = kind.hasStatus ? old.status : next.status;
+    const merged = {
+      ...rest,
+      apiVersion: before.apiVersion,
+      kind: before.kind,
+      metadata: withoutUndefined({ ...next.metadata, ...kept }),
+      ...(status !== undefined && { status }),
+    } as KubeObject;
+    if (metadata.deletionTimestamp !== undefined) {
+      const added = merged.metadata.finalizers?.find((one) => metadata.finalizers?.includes(one) !== true);
+      if (added !== undefined) {
+        const why = `metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"${added}"}`;
+        throw invalid(kind.type, metadata.name, why);
+      }
+    }
+    return merged;
+  }
+
+  #commit(collection: Collection, before: KubeObject, wanted: KubeObject): KubeObject {
+    if (sameJson(before, wanted)) return before;
+    const isNewSpec = collection.kind.isCustom && !sameJson(specOf(before), specOf(wanted));
+    const generation = (before.metadata.generation ?? 0) + 1;
+    const after = this.#versioned(isNewSpec ? { ...wanted, metadata: { ...wanted.metadata, generation } } : wanted);
+    if (isOver(collection.kind.type, after)) collection.remove(this.#version, before, after);
+    else collection.put(this.#version, before, after);
+    return after;
+  }
+
+  #versioned(object: KubeObject): KubeObject {
+    this.#version += 1;
+    return { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#version) } };
+  }
+
+  #beginEnd(collection: Collection, before: KubeObject): void {
+    if (before.metadata.deletionTimestamp !== undefined) return;
+    const metadata = { ...before.metadata, deletionTimestamp: this.#time.seconds };
+    this.#commit(collection, before, { ...before, metadata, status: { phase: 'Terminating' } } as Namespace);
+  }
+
+  #deletePod(collection: Collection, before: Pod, { gracePeriodSeconds, ...options }: Deletion): void {
+    const { deletionTimestamp, deletionGracePeriodSeconds: known } = before.metadata;
+    if (deletionTimestamp !== undefined && known !== undefined) {
+      if (gracePeriodSeconds === undefined || gracePeriodSeconds >= known) return;
+      this.#endPod(collection, before, Date.parse(deletionTimestamp) - known * 1000, gracePeriodSeconds);
+      return;
+    }
+    const wanted = gracePeriodSeconds ?? before.spec?.terminationGracePeriodSeconds ?? 30;
+    const isGraceful = before.spec?.nodeName !== undefined && !isEnded(before);
+    if (isGraceful && wanted > 0) this.#endPod(collection, before, this.#time.wall, wanted);
+    else this.#deleteObject(collection, before, options);
+  }
+
+  #endPod(collection: Collection, before: Pod, from: number, grace: number): void {
+    if (grace === 0 && (before.metadata.finalizers ?? []).length === 0) {
+      this.#drop(collection, before);
+      return;
+    }
+    const at = `${new Date(from + grace * 1000).toISOString().slice(0, 19)}Z`;
+    const metadata = { ...before.metadata, deletionTimestamp: at, deletionGracePeriodSeconds: grace };
+    this.#commit(collection, before, { ...before, metadata });
+  }
+
+  #deleteObject(collection: Collection, before: KubeObject, { propagationPolicy }: Deletion): void {
+    const { metadata } = before;
+    const policy = propagationPolicy === 'Foreground' ? [FOREGROUND] : propagationPolicy === 'Orphan' ? [ORPHAN] : [];
+    const kept = (metadata.finalizers ?? []).filter((one) => one !== FOREGROUND && one !== ORPHAN);
+    const finalizers = propagationPolicy === undefined ? (metadata.finalizers ?? []) : [...kept, ...policy];
+    if (finalizers.length === 0) {
+      this.#drop(collection, before);
+      return;
+    }
+    const isNew = metadata.deletionTimestamp === undefined;
+    const generation = collection.kind.isCustom && isNew ? { generation: (metadata.generation ?? 0) + 1 } : {};
+    const next = {
+      ...metadata,
+      ...generation,
+      finalizers,
+      deletionTimestamp: metadata.deletionTimestamp ?? this.#time.seconds,
+      deletionGracePeriodSeconds: 0,
+    };
+    this.#commit(collection, before, { ...before, metadata: next });
+  }
+
+  #drop(collection: Collection, before: KubeObject): void {
+    this.#version += 1;
+    collection.remove(this.#version, before);
+  }
+
+  /** Takes a namespace away in which nothing is left. */
+  finishNamespace(name: string): void {
+    const collection = this.collection(NAMESPACES);
+    const found = collection.get({ name });
+    if (found !== undefined) this.#drop(collection, found);
+  }
+
+  /** Whether a pod that is not over uses a disk. */
+  isDiskUsed({ metadata }: KubeObject): boolean {
+    for (const pod of this.collection(PODS).in(metadata.namespace) as Iterable<Pod>) {
+      if (isEnded(pod)) continue;
+      const names = pod.spec?.volumes?.map(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName) ?? [];
+      if (names.includes(metadata.name)) return true;
+    }
+    return false;
+  }
+
+  /** Takes the protection off disks that are being deleted and that no pod uses. */
+  releaseDisks(namespace: string): void {
+    for (const disk of this.list(PERSISTENT_VOLUME_CLAIMS, namespace)) {
+      if (disk.metadata.deletionTimestamp === undefined || this.isDiskUsed(disk)) continue;
+      const finalizers = disk.metadata.finalizers?.filter((one) => one !== PVC_PROTECTION) ?? [];
+      this.change(PERSISTENT_VOLUME_CLAIMS, disk.metadata, (one) => ({
+        ...one,
+        metadata: { ...one.metadata, finalizers },
+      }));
+    }
+  }
+}
+
+function withoutUndefined<T extends object>(object: T): T {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T;
+}
+
+/** Whether an object goes with this write: it is being deleted, and nothing keeps it any more. */
+function isOver(type: ResourceType, { metadata }: KubeObject): boolean {
+  if (metadata.deletionTimestamp === undefined || (metadata.finalizers ?? []).length > 0) return false;
+  if (type.kind === 'Namespace') return false;
+  return (metadata.deletionGracePeriodSeconds ?? 0) === 0;
+}
+
+/** The rules of the definitions that the model knows: what is set once, and what never changes. */
+function assertRules(type: ResourceType, before: KubeObject, after: KubeObject): void {
+  const [old, next] = [before, after].map((one) => (one as unknown as Json)['spec']);
+  if (!isObject(old) || !isObject(next)) return;
+  if (type.kind === 'UsageRecord' && !sameJson(old, next)) {
+    throw invalid(type, keyOf(before), 'spec: Invalid value: a usage record cannot change: leave it as it is');
+  }
+  if (type.kind !== 'GPUInstance') return;
+  for (const field of ['offerId', 'gpu', 'diskGb']) {
+    if (old[field] === undefined || sameJson(old[field], next[field])) continue;
+    const why = `spec.${field}: Invalid value: ${field} cannot change once it is set: delete this instance and create another`;
+    throw invalid(type, before.metadata.name, why);
+  }
+  if (old['type'] !== next['type']) {
+    throw invalid(
+      type,
+      before.metadata.name,
+      'spec.type: Invalid value: type cannot change: delete this instance and create another',
+    );
+  }
+}

@@ -1,0 +1,110 @@
+import type { KubeObject } from '../../../src/kube/types.ts';
+import { keyOf } from '../../../src/kube/types.ts';
+import type { Kind } from './kinds.ts';
+
+/** One change of an object, as a watch tells of it. */
+export interface Change {
+  version: number;
+  kind: Kind;
+  before: KubeObject | undefined;
+  /** Undefined when the object is gone. */
+  after: KubeObject | undefined;
+  /** What a watch sends, for as many watches as there are. */
+  line: Buffer;
+}
+
+/** Changes of a kind that a watch may begin behind. Earlier ones are compacted. */
+const KEPT = 2_000;
+
+function lineOf(type: string, object: KubeObject): Buffer {
+  return Buffer.from(`{"type":"${type}","object":${textOf(object)}}\n`);
+}
+
+const TEXTS = new WeakMap<KubeObject, string>();
+
+/** The object as JSON. No object in a store is ever changed. */
+export function textOf(object: KubeObject): string {
+  let text = TEXTS.get(object);
+  if (text === undefined) {
+    text = JSON.stringify(object);
+    TEXTS.set(object, text);
+  }
+  return text;
+}
+
+/** An object as a watch without its change sends it. */
+export function addedLine(object: KubeObject): Buffer {
+  return lineOf('ADDED', object);
+}
+
+/** All objects of one kind, and what lately became of them. */
+export class Collection {
+  readonly kind: Kind;
+  readonly objects = new Map<string, KubeObject>();
+  readonly namespaces = new Map<string, Map<string, KubeObject>>();
+  readonly listeners = new Set<(change: Change) => void>();
+  #changes: Change[] = [];
+  /** A watch that begins before this version has missed something. */
+  #oldest = 0;
+
+  constructor(kind: Kind) {
+    this.kind = kind;
+  }
+
+  get(ref: { namespace?: string | undefined; name: string }): KubeObject | undefined {
+    return this.objects.get(keyOf(ref));
+  }
+
+  in(namespace: string | undefined): Iterable<KubeObject> {
+    if (namespace === undefined) return this.objects.values();
+    return this.namespaces.get(namespace)?.values() ?? [];
+  }
+
+  countIn(namespace: string): number {
+    return this.namespaces.get(namespace)?.size ?? 0;
+  }
+
+  /** Changes after a version, or undefined when they are not known any more. */
+  since(version: number): Change[] | undefined {
+    if (version < this.#oldest) return undefined;
+    return this.#changes.filter((change) => change.version > version);
+  }
+
+  /** As etcd's compaction: no watch can begin before now. */
+  compact(version: number): void {
+    this.#changes = [];
+    this.#oldest = version;
+  }
+
+  put(version: number, before: KubeObject | undefined, after: KubeObject): void {
+    this.#set(after);
+    this.#tell({ version, before, after, line: lineOf(before === undefined ? 'ADDED' : 'MODIFIED', after) });
+  }
+
+  /** `last`: the object as its last write left it. */
+  remove(version: number, before: KubeObject, last = before): void {
+    const { namespace = '' } = before.metadata;
+    this.objects.delete(keyOf(before.metadata));
+    this.namespaces.get(namespace)?.delete(before.metadata.name);
+    const told = { ...last, metadata: { ...last.metadata, resourceVersion: String(version) } };
+    this.#tell({ version, before, after: undefined, line: lineOf('DELETED', told) });
+  }
+
+  #set(object: KubeObject): void {
+    const { namespace = '', name } = object.metadata;
+    this.objects.set(keyOf(object.metadata), object);
+    const inside = this.namespaces.get(namespace);
+    if (inside === undefined) this.namespaces.set(namespace, new Map([[name, object]]));
+    else inside.set(name, object);
+  }
+
+  #tell(change: Omit<Change, 'kind'>): void {
+    const whole = { ...change, kind: this.kind };
+    this.#changes.push(whole);
+    if (this.#changes.length > 2 * KEPT) {
+      const gone = this.#changes.splice(0, KEPT);
+      this.#oldest = gone.at(-1)?.version ?? this.#oldest;
+    }
+    for (const listener of this.listeners) listener(whole);
+  }
+}

@@ -1,0 +1,60 @@
+import { Activity } from '../../../src/access/activity.ts';
+import { ceilingsReader } from '../../../src/access/ceilings.ts';
+import { budgetReader } from '../../../src/budgets/counted.ts';
+import { ClaimGate } from '../../../src/http/features/instances/claim-gate.ts';
+import { ClaimWaiter } from '../../../src/http/features/instances/claim-waiter.ts';
+import { type CreateDeps, createInstance } from '../../../src/http/features/instances/create.ts';
+import { PendingRemovals, runReaper } from '../../../src/http/features/instances/reaper.ts';
+import { createInstanceSchema } from '../../../src/http/features/instances/schema.ts';
+import { toInstanceSpec } from '../../../src/http/features/instances/to-spec.ts';
+import { objectNames, requestHash } from '../../../src/http/interface/idempotency.ts';
+import { API_CACHES } from '../../../src/http/server/context.ts';
+import { Inventory } from '../../../src/inventory/inventory.ts';
+import { BerthProcess, OWN, type ProcessDeps } from './process.ts';
+
+/** Requests that one replica lets wait for the controller at once, as the api role has it. */
+const CLAIMS_AT_ONCE = 32;
+
+export interface Asked {
+  namespace: string;
+  body: object;
+  key?: string | undefined;
+}
+
+/** A replica that serves instances: the paths of the api role behind HTTP itself, and the reports of sessions. */
+export class FrontProcess extends BerthProcess {
+  readonly inventory: Inventory;
+  readonly activity: Activity;
+  readonly #deps: CreateDeps;
+
+  constructor(deps: ProcessDeps, id: string) {
+    super(deps, { texts: true });
+    const { clock, client, log } = this;
+    const stores = this.caches.pick(API_CACHES);
+    this.inventory = new Inventory({ ...stores, storageClasses: this.caches.get('storageClasses') }, clock);
+    const removals = new PendingRemovals();
+    this.#deps = {
+      gate: new ClaimGate(CLAIMS_AT_ONCE, clock),
+      client,
+      waiter: new ClaimWaiter(stores.instances, clock),
+      idempotentName: objectNames(() => Promise.resolve(Buffer.from('a key of sessions'))),
+      removals,
+      log,
+      offers: this.inventory,
+      ceilings: ceilingsReader(stores.tenantLimits),
+      budgets: budgetReader(stores.tenantLimits, clock),
+      clock,
+    };
+    void runReaper({ client, stores, removals, clock, log }, this.watching.signal);
+    this.activity = new Activity({ client, instances: stores.instances, clock, log, namespace: OWN, role: 'ssh', id });
+    void this.activity.run(this.watching.signal);
+  }
+
+  /** POST /instances. Rejects as the route does. */
+  async rent({ namespace, body, key }: Asked, signal: AbortSignal = new AbortController().signal) {
+    const parsed = createInstanceSchema.parse(body);
+    const { spec } = toInstanceSpec(parsed);
+    const idempotency = key === undefined ? undefined : { key, hash: requestHash(parsed) };
+    return createInstance(this.#deps, { namespace, spec, createdBy: 'key/one', idempotency, signal });
+  }
+}

@@ -1,0 +1,44 @@
+import { type Logger, pino } from 'pino';
+import { Caches } from '../../../src/caches/caches.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { Link } from '../api/network.ts';
+import type { ApiServer } from '../api/server.ts';
+import type { Chance } from '../clock/chance.ts';
+import { ProcessClock } from '../clock/process-clock.ts';
+import type { VirtualTime } from '../clock/virtual-time.ts';
+
+/** Berth's own namespace. */
+export const OWN = 'berth-system';
+
+export interface ProcessDeps {
+  api: ApiServer;
+  time: VirtualTime;
+  chance: Chance;
+  claimOnPod: boolean;
+}
+
+/** What every process of Berth has: a clock, a way to the API server, and the caches that ship. */
+export class BerthProcess {
+  readonly clock: ProcessClock;
+  readonly link: Link;
+  readonly client: KubeClient;
+  readonly caches: Caches;
+  readonly log: Logger;
+  readonly watching = new AbortController();
+
+  constructor({ api, time, chance, claimOnPod }: ProcessDeps, reads: { texts: boolean }) {
+    this.clock = new ProcessClock(time);
+    this.link = new Link({ api, time, chance, clock: this.clock });
+    this.client = createKubeClient(this.link.connection, { clock: this.clock, random: () => Math.random() });
+    this.log = pino({ level: process.env['BERTH_TEST_LOG'] ?? 'silent' });
+    const deps = { client: this.client, namespace: OWN, clock: this.clock, log: this.log, reads, claimOnPod };
+    this.caches = new Caches(deps, this.watching.signal);
+  }
+
+  /** It is gone at once: what it had sent still arrives. */
+  kill(): void {
+    this.clock.kill();
+    this.link.sever();
+  }
+}

@@ -1,0 +1,106 @@
+import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
+import { EVENTS } from '../../src/kube/types.ts';
+import { Chance } from './clock/chance.ts';
+import { judgeAtRest } from './judge/at-rest.ts';
+import type { Violation } from './judge/judge.ts';
+import type { Act } from './people/acts.ts';
+import { dayMs, LAST_LOOK_MS, type Plan, planActs } from './people/plan.ts';
+import { People } from './people/perform.ts';
+import { World } from './world.ts';
+
+/** A disk that is there may keep an instance for a moment. */
+const END_MS = 3 * 60_000;
+const HOUR_MS = 3_600_000;
+
+export interface Outcome {
+  seed: number;
+  violations: readonly Violation[];
+  history: readonly { at: number; text: string }[];
+  acts: number;
+  starts: number;
+  lives: number;
+  /** Simulated milliseconds, */
+  elapsed: number;
+  /** and with the nights in which only wall clocks go on. */
+  simulated: number;
+  refusals: ReadonlyMap<string, number>;
+}
+
+export function actsOf(seed: number, plan: Plan): Act[] {
+  return planActs(new Chance(seed ^ 0xac75), plan);
+}
+
+/** One world, from the first rental until everything is deleted and billed. */
+export async function runEpisode(seed: number, plan: Plan, acts: readonly Act[]): Promise<Outcome> {
+  const world = new World({ seed, ...plan });
+  const people = new People(world);
+  const { time, judge } = world;
+  try {
+    for (let day = 0; day < plan.days && judge.violations.length === 0; day += 1) {
+      if (day > 0) night(world);
+      await world.start();
+      const morning = day * dayMs(plan);
+      await live(world, people, {
+        morning,
+        plan,
+        acts: acts.filter(({ at }) => at >= morning && at < morning + dayMs(plan)),
+      });
+    }
+    if (judge.violations.length === 0) await endAll(world);
+    const { violations, history, starts, lives } = judge;
+    return {
+      seed,
+      violations,
+      history,
+      acts: acts.length,
+      starts,
+      lives,
+      elapsed: time.elapsed,
+      simulated: time.passed,
+      refusals: people.refusals,
+    };
+  } finally {
+    world.end();
+  }
+}
+
+/** One day: what everybody does, a rest without faults, and a look at what is left. */
+async function live(
+  world: World,
+  people: People,
+  { morning, plan, acts }: { morning: number; plan: Plan; acts: readonly Act[] },
+): Promise<void> {
+  const { time, judge } = world;
+  const begun = time.elapsed - morning;
+  for (const act of acts) {
+    const wait = begun + act.at - time.elapsed;
+    if (wait > 0) await time.advance(wait);
+    people.perform(act);
+    if (judge.violations.length > 0) return;
+  }
+  const end = begun + morning + dayMs(plan);
+  const left = begun + morning + plan.spanMs - time.elapsed;
+  if (left > 0) await time.advance(left);
+  people.heal();
+  await time.advance(end - LAST_LOOK_MS - time.elapsed);
+  // What a dead caller left is removed by then, and machines that were switched on last have answered.
+  people.heal();
+  await time.advance(LAST_LOOK_MS);
+  judgeAtRest(world, people);
+  judge.settle(world.cluster.api);
+}
+
+/** Berth is down until the next morning, and what runs runs on. Kubernetes forgets its Events. */
+function night(world: World): void {
+  const { api } = world.cluster;
+  world.stop();
+  for (const { metadata } of api.list(EVENTS)) api.delete(EVENTS, metadata);
+  world.time.skip(world.chance.between(6, 18) * HOUR_MS);
+}
+
+async function endAll({ time, judge, cluster: { api } }: World): Promise<void> {
+  for (const { metadata } of api.list(GPU_INSTANCES)) api.delete(GPU_INSTANCES, metadata);
+  await time.advance(END_MS);
+  for (const { metadata } of api.list(GPU_INSTANCES)) judge.blame(8, `${metadata.name} cannot be deleted`);
+  judge.settle(api);
+}

@@ -1,0 +1,108 @@
+import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
+import { instanceState } from '../../../src/resources/instances/instance-state.ts';
+import { parseDuration } from '../../../src/resources/schema.ts';
+import { NODES } from '../../../src/kube/types.ts';
+import type { People } from '../people/perform.ts';
+import { PRODUCTS, type World } from '../world.ts';
+
+/** States in which an instance waits for something that is not there. */
+const WAITS: ReadonlySet<string> = new Set([
+  'WaitingForCapacity',
+  'NodeLost',
+  'Preempted',
+  'WaitingForOffer',
+  'PriceTooHigh',
+  'DiskNodeGone',
+  'TenantLimit',
+  'BudgetExceeded',
+  'QuotaExceeded',
+  'StartLimit',
+]);
+
+/** How a start may end that nobody switched off: its owner set a limit, or is to blame. */
+const OVER: ReadonlySet<string> = new Set([
+  'Stopped',
+  'Expired',
+  'Idle',
+  'Completed',
+  'ContainerFailed',
+  'ImagePullFailed',
+  'NoCapacity',
+  'OfferNotFound',
+]);
+
+/** Longer than a limit that was set while the instance ran needs. */
+const LATE_MS = 5 * 60_000;
+
+function freeOn(world: World, node: string): number {
+  const machine = world.cluster.machines.get(node);
+  const held = machine?.holdings.reduce((sum, { gpus }) => sum + gpus.length, 0) ?? 0;
+  return (machine?.shape.gpus ?? 0) - held;
+}
+
+/** What must be true when nothing was broken or asked for some time. */
+export function judgeAtRest(world: World, people: People): void {
+  const { judge, cluster } = world;
+  const { api } = cluster;
+  const holdings = [...cluster.machines.values()].flatMap((machine) => machine.holdings);
+  const held = Map.groupBy(holdings, ({ instance }) => instance ?? '');
+  const seen = new Set<string>();
+  const free = new Map([...cluster.machines.keys()].map((node) => [node, freeOn(world, node)]));
+  for (const instance of api.list<GpuInstance>(GPU_INSTANCES)) {
+    const { uid = '', name, namespace, deletionTimestamp } = instance.metadata;
+    seen.add(uid);
+    // Its image never comes, and it has twenty minutes for that.
+    if (instance.spec.image?.includes('absent') === true || instance.status?.image?.includes('absent') === true)
+      continue;
+    const said = `${namespace}/${name}`;
+    const { state, reason, message } = instanceState(instance);
+    const own = held.get(uid) ?? [];
+    if (deletionTimestamp !== undefined) judge.blame(8, `${said} was deleted and is still there: ${reason}`);
+    else if (state === 'running' && own.length === 0) judge.blame(7, `${said} is said to run, and no node runs it`);
+    else if (state !== 'running' && own.length > 0) judge.blame(2, `${said} is ${reason}, and ${own[0]?.node} runs it`);
+    else if (state !== 'running' && state !== 'stopped' && state !== 'failed' && !WAITS.has(reason)) {
+      // A back-off of ten minutes may follow a fault that was healed just now.
+      if (reason !== 'BackingOff' && reason !== 'GPUUnhealthy')
+        judge.blame(7, `${said} is neither ready nor waiting nor over: ${reason}: ${message}`);
+    }
+    if ((state === 'stopped' || state === 'failed') && instance.spec.powerState === 'Running' && !OVER.has(reason)) {
+      judge.blame(9, `${said} does not come back: ${reason}: ${message}`);
+    }
+    const { maxDuration } = instance.spec;
+    const due = (own[0]?.ranFrom ?? Infinity) + (maxDuration === undefined ? Infinity : parseDuration(maxDuration));
+    if (due + LATE_MS < world.time.wall) judge.blame(7, `${said} runs beyond its maxDuration of ${maxDuration}`);
+    if (instance.spec.powerState === 'Stopped' && own.length > 0) judge.blame(8, `${said} was stopped and runs`);
+    if (!['WaitingForCapacity', 'NodeLost', 'Preempted'].includes(reason)) continue;
+    const { gpu } = instance.spec;
+    const rented = instance.status?.rented?.gpus;
+    const [product, count] = [gpu?.product ?? rented?.product, gpu?.count ?? rented?.gpuCount];
+    if (product === undefined || count === undefined) continue;
+    const fits = [...free].find(
+      ([node, gpus]) => cluster.machines.get(node)?.shape.product === product && gpus >= count,
+    );
+    if (fits !== undefined) judge.blame(5, `${said} waits for ${count} GPUs, and ${fits[0]} has ${fits[1]} free`);
+  }
+  for (const { instance = '', node, pod } of holdings) {
+    if (!seen.has(instance)) judge.blame(2, `${node} runs ${pod.metadata.name} of an instance that is gone`);
+  }
+  for (const [uid, name] of people.promised) {
+    if (seen.has(uid) || judge.isDeleted(uid)) continue;
+    judge.blame(8, `${name} was answered with 201 and is gone`);
+  }
+  judgeOffers(world, free);
+}
+
+/** What Berth offers is what is free, by the kubelets. */
+function judgeOffers({ judge, cluster, fronts }: World, free: ReadonlyMap<string, number>): void {
+  const [front] = fronts;
+  if (front === undefined) return;
+  for (const product of PRODUCTS) {
+    const nodes = [...cluster.machines.values()].filter((machine) => machine.shape.product === product);
+    if (nodes.some(({ name }) => cluster.api.find(NODES, { name }) === undefined)) continue;
+    const real = nodes.reduce((sum, { name }) => sum + (free.get(name) ?? 0), 0);
+    const ones = front.inventory.offers().filter((offer) => offer.product === product && offer.gpuCount === 1);
+    const offered = ones.reduce((sum, { available }) => sum + available, 0);
+    if (offered > real) judge.blame(1, `${offered} GPUs ${product} are offered, and ${real} are free`);
+    if (offered < real) judge.blame(2, `${offered} GPUs ${product} are offered, although ${real} are free`);
+  }
+}

@@ -1,0 +1,257 @@
+import { API_VERSION } from '../../../src/resources/schema.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
+import { USAGE_RECORDS, type UsageRecord } from '../../../src/resources/usage-record.ts';
+import type { Pod } from '../../../src/kube/types.ts';
+import type { ApiServer } from '../api/server.ts';
+import type { VirtualTime } from '../clock/virtual-time.ts';
+import type { Holding, Witness } from '../nodes/witness.ts';
+
+/** What went wrong, against which invariant, and when. */
+export interface Violation {
+  invariant: number;
+  what: string;
+  /** Milliseconds since the world began. */
+  at: number;
+}
+
+/** Starts of an instance within an hour. */
+const MOST_PODS = 11;
+const HOUR_MS = 3_600_000;
+/** Kubelets write whole seconds, and the controller reads them between two writes. */
+const ROUNDING_MS = 2_000;
+const GRACE_MS = 30_000;
+/** Kubernetes misses the heartbeats of a node for so long at most before it says so. */
+const UNNOTICED_MS = 50_000;
+/**
+ * A place is held until its end is decided, and billed so long (docs/decisions/0048). While nobody decides, because the
+ * leader is gone or hears nothing, that may be later than the end of a program.
+ */
+const UNDECIDED_MS = 60_000;
+
+interface Life {
+  uid: string;
+  name: string;
+  namespace: string;
+  holdings: Holding[];
+  /** When its owner or anybody else began to delete it, or it was gone. */
+  isDeleted: boolean;
+  keepsDisk: boolean;
+  hadDisk: boolean;
+  /** Its namespace was deleted, with all bills and disks in it. */
+  isNamespaceGone: boolean;
+}
+
+interface Billed {
+  seconds: number;
+  starts: Set<number>;
+  isByPreemption: boolean;
+}
+
+function nothing(): Billed {
+  return { seconds: 0, starts: new Set(), isByPreemption: false };
+}
+
+/** Knows what the kubelets really ran, and nothing of the books of Berth, which it compares with that. */
+export class Judge implements Witness {
+  readonly violations: Violation[] = [];
+  readonly history: { at: number; text: string }[] = [];
+  readonly #time: VirtualTime;
+  readonly #lives = new Map<string, Life>();
+  readonly #silences = new Map<string, { from: number; to?: number }[]>();
+  readonly #disturbedAt: number[] = [];
+  #holdings = 0;
+  #seen = 0;
+
+  constructor(time: VirtualTime) {
+    this.#time = time;
+  }
+
+  get starts(): number {
+    return this.#holdings;
+  }
+
+  /** Instances that ever were. */
+  get lives(): number {
+    return this.#seen;
+  }
+
+  follow(api: ApiServer): void {
+    api.follow(({ kind, before, after }) => {
+      if (kind.type.kind === 'Namespace' && after?.metadata.deletionTimestamp !== undefined)
+        this.#seeEnd(after.metadata.name);
+      if (kind.type.kind !== 'GPUInstance') return;
+      const instance = (after ?? before) as GpuInstance;
+      const { uid = '', name, namespace = '' } = instance.metadata;
+      const life = this.#life(uid, name, namespace);
+      life.keepsDisk = instance.spec.diskPolicy === 'Retain';
+      if (after === undefined || after.metadata.deletionTimestamp !== undefined) life.isDeleted = true;
+    });
+  }
+
+  /** Whether somebody deleted an instance, or it was never seen. */
+  isDeleted(uid: string): boolean {
+    return this.#lives.get(uid)?.isDeleted ?? true;
+  }
+
+  note(text: string): void {
+    this.history.push({ at: this.#time.elapsed, text });
+    if (this.history.length > 20_000) this.history.splice(0, 10_000);
+  }
+
+  /** From now on Berth may hear or decide nothing for a while. */
+  disturb(): void {
+    this.#disturbedAt.push(this.#time.wall);
+  }
+
+  blame(invariant: number, what: string): void {
+    this.violations.push({ invariant, what, at: this.#time.elapsed });
+    this.note(`!! ${invariant}: ${what}`);
+  }
+
+  took(holding: Holding): void {
+    const { instance, node, gpus, pod } = holding;
+    if (instance === undefined) return;
+    this.#holdings += 1;
+    const name = pod.metadata.ownerReferences?.find(({ apiVersion }) => apiVersion === API_VERSION)?.name ?? '?';
+    this.note(`${node} gives ${gpus.length} GPUs to ${pod.metadata.namespace}/${pod.metadata.name}`);
+    const life = this.#life(instance, name, pod.metadata.namespace ?? '');
+    const other = life.holdings.find(({ to }) => to === undefined);
+    if (other !== undefined && other.pod.metadata.uid !== pod.metadata.uid) {
+      this.blame(
+        1,
+        `${pod.metadata.name} runs on ${node} while ${other.pod.metadata.name} still runs on ${other.node}`,
+      );
+    }
+    life.holdings.push(holding);
+    const since = this.#time.wall - HOUR_MS;
+    const recent = new Set(life.holdings.filter(({ from }) => from > since).map((one) => one.pod.metadata.uid));
+    if (recent.size > MOST_PODS) this.blame(6, `${name} had ${recent.size} pods within an hour`);
+  }
+
+  ended({ node, pod }: Holding): void {
+    this.note(`${node} has ended ${pod.metadata.namespace}/${pod.metadata.name}`);
+  }
+
+  rejected(pod: Pod, node: string, why: string): void {
+    this.blame(1, `${node} rejected ${pod.metadata.namespace}/${pod.metadata.name}: ${why}`);
+  }
+
+  silent(node: string, isSilent: boolean): void {
+    this.note(`${node} ${isSilent ? 'is silent' : 'answers'}`);
+    const known = this.#silences.get(node) ?? [];
+    this.#silences.set(node, known);
+    const last = known.at(-1);
+    if (isSilent) known.push({ from: this.#time.wall });
+    else if (last !== undefined) last.to ??= this.#time.wall;
+  }
+
+  mounted({ instance, pod }: Holding, volume: string, contents: Set<string>): void {
+    if (instance === undefined) return;
+    const life = this.#life(instance, pod.metadata.name, pod.metadata.namespace ?? '');
+    const foreign = [...contents].find((uid) => uid !== instance && this.#lives.get(uid)?.namespace !== life.namespace);
+    if (foreign !== undefined) this.blame(10, `${pod.metadata.name} has the files of another tenant on ${volume}`);
+    if (life.hadDisk && !contents.has(instance)) this.blame(4, `${pod.metadata.name} starts without its files`);
+    life.hadDisk = true;
+    contents.add(instance);
+  }
+
+  volumeGone(volume: string, contents: ReadonlySet<string>, claim: string): void {
+    for (const uid of contents) {
+      const life = this.#lives.get(uid);
+      if (life === undefined || life.isNamespaceGone || (life.isDeleted && !life.keepsDisk)) continue;
+      this.blame(4, `the disk ${claim} (${volume}) of ${life.name} is gone, and nobody deleted that instance`);
+    }
+  }
+
+  /** What GPUs of a node are held, by the kubelets. */
+  heldOn(node: string): number {
+    let sum = 0;
+    for (const { holdings } of this.#lives.values()) {
+      for (const one of holdings) if (one.node === node && one.to === undefined) sum += one.gpus.length;
+    }
+    return sum;
+  }
+
+  /** Compares bills with what was run, of instances that are gone. Forgets them. */
+  settle(api: ApiServer): void {
+    const billed = new Map<string, Billed>();
+    for (const { spec } of api.list<UsageRecord>(USAGE_RECORDS)) {
+      const known = billed.get(spec.instanceUid) ?? nothing();
+      known.seconds += spec.gpuSeconds;
+      for (const { start, byPreemption } of spec.intervals ?? []) {
+        known.isByPreemption ||= byPreemption === true;
+        if (known.starts.has(start)) this.blame(3, `start ${start} of ${spec.instance} is billed twice`);
+        known.starts.add(start);
+      }
+      billed.set(spec.instanceUid, known);
+    }
+    const left = new Set(api.list<GpuInstance>(GPU_INSTANCES).map(({ metadata }) => metadata.uid));
+    for (const [uid, life] of this.#lives) {
+      if (left.has(uid)) continue;
+      if (!life.isNamespaceGone) this.#compare(life, billed.get(uid) ?? nothing());
+      this.#lives.delete(uid);
+    }
+    for (const record of api.list<UsageRecord>(USAGE_RECORDS)) {
+      if (!left.has(record.spec.instanceUid)) api.delete(USAGE_RECORDS, record.metadata);
+    }
+  }
+
+  #seeEnd(namespace: string): void {
+    for (const life of this.#lives.values()) if (life.namespace === namespace) life.isNamespaceGone = true;
+  }
+
+  /** The rule of the meter, from what was run: never more, and no less than the grace and what was silent allow. */
+  #compare({ name, namespace, holdings }: Life, billed: Billed): void {
+    let most = 0;
+    let least = 0;
+    for (const starts of Map.groupBy(holdings, ({ pod }) => pod.metadata.uid).values()) {
+      const ran = starts.filter(({ ranFrom }) => ranFrom !== undefined);
+      const [first] = ran;
+      const last = ran.at(-1);
+      const made = Date.parse(starts[0]?.pod.metadata.creationTimestamp ?? '');
+      if (first?.ranFrom === undefined || last === undefined) {
+        // Whoever took the place of others pays from its grant.
+        if (billed.isByPreemption) most += (starts[0]?.gpus.length ?? 0) * (this.#time.wall - made + ROUNDING_MS);
+        continue;
+      }
+      const from = billed.isByPreemption ? made - ROUNDING_MS : first.ranFrom;
+      const end = last.ranTo ?? last.to ?? this.#time.wall;
+      const silentMs = this.#silentMs(first.node, first.ranFrom, end);
+      const isDisturbed = this.#disturbedAt.some((at) => at > end - UNDECIDED_MS && at < end + UNDECIDED_MS);
+      const unnoticed = (last.isCutOff === true ? UNNOTICED_MS : 0) + (isDisturbed ? UNDECIDED_MS : 0);
+      most += first.gpus.length * (end - from - Math.max(0, silentMs - ROUNDING_MS) + ROUNDING_MS + unnoticed);
+      const held = ran.reduce((sum, { ranFrom = 0, ranTo = end }) => sum + ranTo - ranFrom, 0);
+      least += first.gpus.length * Math.max(0, held - silentMs - GRACE_MS - ROUNDING_MS);
+    }
+    const ms = billed.seconds * 1000;
+    const said = `${namespace}/${name} is billed ${billed.seconds} GPU seconds and ran`;
+    if (ms > most) this.blame(3, `${said} ${most / 1000} at most`);
+    if (ms < least) this.blame(3, `${said} ${least / 1000} at least`);
+  }
+
+  #silentMs(node: string, from: number, end: number): number {
+    const silences = this.#silences.get(node) ?? [];
+    return silences.reduce(
+      (sum, { from: began, to = end }) => sum + Math.max(0, Math.min(to, end) - Math.max(from, began)),
+      0,
+    );
+  }
+
+  #life(uid: string, name: string, namespace: string): Life {
+    const known = this.#lives.get(uid);
+    if (known !== undefined) return known;
+    const life = {
+      uid,
+      name,
+      namespace,
+      holdings: [],
+      isDeleted: false,
+      keepsDisk: false,
+      hadDisk: false,
+      isNamespaceGone: false,
+    };
+    this.#lives.set(uid, life);
+    this.#seen += 1;
+    return life;
+  }
+}

@@ -1,0 +1,470 @@
+import { instanceUidsOf } from '../../../src/resources/pod/owner.ts';
+import { MAIN_CONTAINER } from '../../../src/resources/pod/tools-volume.ts';
+import { type Node, NODES, PERSISTENT_VOLUME_CLAIMS, type Pod, PODS } from '../../../src/kube/types.ts';
+import type { ApiServer } from '../api/server.ts';
+import type { Chance } from '../clock/chance.ts';
+import type { VirtualTime } from '../clock/virtual-time.ts';
+import { GPUS, requestsOf } from './amounts.ts';
+import type { Volumes } from './volumes.ts';
+import type { Holding, Witness } from './witness.ts';
+
+export interface MachineDeps {
+  api: ApiServer;
+  time: VirtualTime;
+  chance: Chance;
+  witness: Witness;
+  volumes: Volumes;
+}
+
+export interface MachineShape {
+  name: string;
+  product: string;
+  gpus: number;
+  labels?: Record<string, string>;
+}
+
+type PodStatus = NonNullable<Pod['status']>;
+type ContainerStatus = NonNullable<PodStatus['containerStatuses']>[number];
+
+/** A pod as its kubelet knows it. */
+interface Tended {
+  pod: Pod;
+  holding: Holding;
+  state: 'preparing' | 'running' | 'stopping' | 'ended';
+  startedAt?: string;
+  finishedAt?: string;
+  /** The run before this one. */
+  last?: { startedAt: string; finishedAt: string };
+  exitCode: number;
+  restarts: number;
+  cancel: (() => void) | undefined;
+}
+
+/** How long a container takes to end once it is asked to. */
+const QUICK_STOP: readonly [number, number] = [200, 2_000];
+const LAST_WORDS_MS = 60;
+
+/** A node: its kubelet, its GPUs by UUID, and the containers that really run on it. */
+export class Machine {
+  readonly name: string;
+  readonly shape: MachineShape;
+  readonly #deps: MachineDeps;
+  readonly #tended = new Map<string, Tended>();
+  readonly #images = new Set<string>();
+  readonly #sick = new Set<string>();
+  #isSilent = false;
+  #isOff = false;
+
+  constructor(deps: MachineDeps, shape: MachineShape) {
+    this.name = shape.name;
+    this.shape = shape;
+    this.#deps = deps;
+  }
+
+  get answers(): boolean {
+    return !this.#isSilent && !this.#isOff;
+  }
+
+  /** Holdings that are not over. */
+  get holdings(): Holding[] {
+    return [...this.#tended.values()].map(({ holding }) => holding).filter(({ to }) => to === undefined);
+  }
+
+  #gpuNames(): string[] {
+    return Array.from({ length: this.shape.gpus }, (_, index) => `GPU-${this.name}-${index}`);
+  }
+
+  /** Makes the Node, or makes it anew. */
+  register(): void {
+    const { api } = this.#deps;
+    const { name, product, gpus, labels } = this.shape;
+    const node: Node = {
+      metadata: {
+        name,
+        labels: {
+          'kubernetes.io/hostname': name,
+          'kubernetes.io/arch': 'amd64',
+          'kubernetes.io/os': 'linux',
+          'nvidia.com/gpu.present': 'true',
+          'nvidia.com/gpu.product': product,
+          'nvidia.com/gpu.count': String(gpus),
+          'nvidia.com/gpu.memory': '81559',
+          'nvidia.com/cuda.driver-version.full': '550.54.15',
+          'nvidia.com/cuda.runtime-version.full': '12.4',
+          'berth.dev/gpu-isolation': 'enforced',
+          ...labels,
+        },
+      },
+      spec: { taints: [{ key: GPUS, value: 'present', effect: 'NoSchedule' }] },
+      status: this.#status(),
+    };
+    if (api.find(NODES, { name }) === undefined) api.create(NODES, node);
+  }
+
+  #status(): NonNullable<Node['status']> {
+    const { time } = this.#deps;
+    const all = { cpu: '96', memory: '1024Gi', 'ephemeral-storage': '8Ti', pods: '110' };
+    const usable = this.shape.gpus - this.#sick.size;
+    return {
+      capacity: { ...all, [GPUS]: String(this.shape.gpus) },
+      allocatable: { ...all, [GPUS]: String(usable) },
+      conditions: [
+        {
+          type: 'Ready',
+          status: 'True',
+          reason: 'KubeletReady',
+          message: 'kubelet is posting ready status',
+          lastHeartbeatTime: time.seconds,
+          lastTransitionTime: time.seconds,
+        },
+      ],
+      images: [...this.#images].map((image) => ({ names: [image] })),
+    };
+  }
+
+  #report(): void {
+    if (!this.answers) return;
+    const { allocatable, images } = this.#status();
+    this.#deps.api.change(NODES, { name: this.name }, (node) => ({
+      ...node,
+      status: { ...node.status, ...(allocatable && { allocatable }), ...(images && { images }) },
+    }));
+  }
+
+  /** Nothing is heard of it. Its containers run on. */
+  silence(): void {
+    this.#isSilent = true;
+  }
+
+  /** It answers again, and learns what became of its pods. */
+  answer(): void {
+    if (!this.#isSilent) return;
+    this.#isSilent = false;
+    if (!this.#isOff) this.#catchUp();
+  }
+
+  /** The power fails: everything ends at once. */
+  turnOff(): void {
+    if (this.#isOff) return;
+    this.#isOff = true;
+    for (const tended of this.#tended.values()) {
+      tended.cancel?.();
+      if (tended.holding.to === undefined) tended.holding.isCutOff = true;
+      this.#free(tended);
+    }
+  }
+
+  /** It starts anew, without its containers. */
+  turnOn(): void {
+    if (!this.#isOff) return;
+    this.#isOff = false;
+    if (this.#isSilent) return;
+    this.#catchUp();
+  }
+
+  /** A GPU fails, or is replaced. */
+  setSick(index: number, isSick: boolean): void {
+    const [gpu = ''] = this.#gpuNames().slice(index % this.shape.gpus);
+    if (isSick) this.#sick.add(gpu);
+    else this.#sick.delete(gpu);
+    this.#report();
+    for (const tended of this.#tended.values()) if (tended.holding.gpus.includes(gpu)) this.#say(tended);
+  }
+
+  /** The program of a pod ends by itself. */
+  exit(podUid: string, code: number): void {
+    const tended = this.#tended.get(podUid);
+    if (tended?.state !== 'running' || this.#isOff) return;
+    this.#ended(tended, code);
+  }
+
+  /** The pod has changed, or is gone. */
+  see(uid: string, pod: Pod | undefined): void {
+    if (!this.answers) return;
+    const tended = this.#tended.get(uid);
+    if (tended === undefined) {
+      if (pod !== undefined) this.#meet(pod);
+      return;
+    }
+    if (pod !== undefined) tended.pod = pod;
+    else if (tended.state === 'ended') this.#tended.delete(uid);
+    const isGoing = pod === undefined || pod.metadata.deletionTimestamp !== undefined;
+    if (isGoing) this.#stop(tended, pod);
+  }
+
+  #catchUp(): void {
+    const { api } = this.#deps;
+    this.#report();
+    const here = api.list(PODS).filter(({ spec }) => spec?.nodeName === this.name);
+    const there = new Map(here.map((pod) => [pod.metadata.uid ?? '', pod]));
+    for (const [uid, tended] of Array.from(this.#tended)) {
+      const pod = there.get(uid);
+      // The power failed: it has no container. Those that go on are started anew.
+      if (tended.holding.to !== undefined && tended.state !== 'ended') {
+        this.#tended.delete(uid);
+        const isDone = pod?.spec?.restartPolicy === 'Never' && tended.startedAt !== undefined;
+        if (pod !== undefined && !isDone && pod.metadata.deletionTimestamp === undefined) {
+          this.#meet(pod, tended);
+        } else if (pod !== undefined) {
+          this.#tended.set(uid, tended);
+          this.#over(tended, 137);
+        }
+        continue;
+      }
+      if (pod !== undefined) this.#say(tended);
+      this.see(uid, pod);
+    }
+    for (const [uid, pod] of there) if (!this.#tended.has(uid)) this.#meet(pod);
+  }
+
+  #meet(pod: Pod, before?: Tended): void {
+    const { api, time, chance } = this.#deps;
+    const { phase } = pod.status ?? {};
+    if (phase === 'Failed' || phase === 'Succeeded') {
+      if (pod.metadata.deletionTimestamp !== undefined) this.#letGo(pod);
+      return;
+    }
+    if (pod.metadata.deletionTimestamp !== undefined) {
+      api.change(PODS, pod.metadata, (one) =>
+        one.metadata.uid === pod.metadata.uid ? { ...one, status: { ...one.status, phase: 'Failed' } } : one,
+      );
+      this.#letGo(pod);
+      return;
+    }
+    const { uid = '' } = pod.metadata;
+    time.afterPlain(chance.between(30, 300), () => {
+      if (!this.answers || this.#tended.has(uid)) return;
+      const now = api.find(PODS, pod.metadata);
+      if (now?.metadata.uid !== uid) return;
+      if (now.metadata.deletionTimestamp !== undefined) this.#meet(now);
+      else this.#admit(now, before);
+    });
+  }
+
+  #admit(pod: Pod, before: Tended | undefined): void {
+    const { time, witness, chance } = this.#deps;
+    const wanted = requestsOf(pod)[GPUS] ?? 0;
+    const taken = new Set(
+      [...this.#tended.values()].filter((one) => one.holding.to === undefined).flatMap((one) => [...one.holding.gpus]),
+    );
+    const free = this.#gpuNames().filter((gpu) => !taken.has(gpu) && !this.#sick.has(gpu));
+    if (free.length < wanted) {
+      const why = `Allocate failed due to requested number of devices unavailable for ${GPUS}. Requested: ${wanted}, Available: ${free.length}, which is unexpected`;
+      this.#write(pod, { phase: 'Failed', reason: 'UnexpectedAdmissionError', message: `Pod was rejected: ${why}` });
+      // A GPU that fell ill a moment ago is nobody's mistake.
+      if (this.shape.gpus - taken.size < wanted) witness.rejected(pod, this.name, why);
+      return;
+    }
+    const holding: Holding = {
+      pod,
+      instance: instanceUidsOf(pod)[0],
+      node: this.name,
+      gpus: free.slice(0, wanted),
+      from: time.wall,
+    };
+    const { startedAt, finishedAt = time.seconds, restarts = -1 } = before ?? {};
+    const tended: Tended = {
+      pod,
+      holding,
+      state: 'preparing',
+      ...(startedAt !== undefined && { last: { startedAt, finishedAt } }),
+      exitCode: 0,
+      restarts: restarts + 1,
+      cancel: undefined,
+    };
+    this.#tended.set(pod.metadata.uid ?? '', tended);
+    witness.took(holding);
+    this.#say(tended);
+    const image = pod.spec?.containers[0]?.image ?? '';
+    const isThere = this.#images.has(image);
+    if (image.includes('absent')) return;
+    const pullMs = isThere ? chance.between(100, 600) : chance.between(1_000, 20_000);
+    tended.cancel = time.afterPlain(pullMs, () => {
+      this.#images.add(image);
+      if (!isThere) this.#report();
+      this.#run(tended);
+    });
+  }
+
+  #run(tended: Tended): void {
+    const { time, witness, volumes } = this.#deps;
+    const { pod, holding } = tended;
+    tended.state = 'running';
+    tended.startedAt = time.seconds;
+    holding.ranFrom ??= Date.parse(tended.startedAt);
+    for (const { persistentVolumeClaim } of pod.spec?.volumes ?? []) {
+      if (persistentVolumeClaim === undefined) continue;
+      const { claimName } = persistentVolumeClaim;
+      const claim = this.#deps.api.find(PERSISTENT_VOLUME_CLAIMS, {
+        namespace: pod.metadata.namespace,
+        name: claimName,
+      });
+      const volume = claim?.spec?.volumeName;
+      if (volume !== undefined) witness.mounted(holding, volume, volumes.contents(volume));
+    }
+    this.#say(tended);
+    const program = pod.spec?.containers.find(({ name }) => name === MAIN_CONTAINER)?.args ?? [];
+    const seconds = program[0] === 'sleep' ? Number(program[1]) : undefined;
+    if (seconds !== undefined && pod.spec?.restartPolicy === 'Never') {
+      tended.cancel = time.afterPlain(seconds * 1000, () => this.#ended(tended, 0));
+    }
+  }
+
+  #ended(tended: Tended, code: number): void {
+    if (tended.pod.spec?.restartPolicy === 'Never' || tended.state === 'stopping') {
+      this.#over(tended, code);
+      return;
+    }
+    // The container starts again, and keeps its GPUs.
+    const { seconds } = this.#deps.time;
+    tended.restarts += 1;
+    if (tended.startedAt !== undefined) tended.last = { startedAt: tended.startedAt, finishedAt: seconds };
+    tended.startedAt = seconds;
+    this.#say(tended);
+  }
+
+  #stop(tended: Tended, pod: Pod | undefined): void {
+    const { time, chance } = this.#deps;
+    if (tended.state === 'ended') {
+      if (pod !== undefined) this.#letGo(pod);
+      return;
+    }
+    if (tended.state === 'stopping') return;
+    const wasRunning = tended.state === 'running';
+    tended.cancel?.();
+    tended.state = 'stopping';
+    const grace = (pod?.metadata.deletionGracePeriodSeconds ?? 30) * 1000;
+    const isSlow = wasRunning && chance.is(0.15);
+    const ms = wasRunning ? Math.min(isSlow ? 30_000 : chance.between(...QUICK_STOP), Math.max(grace, 2_000)) : 50;
+    tended.cancel = time.afterPlain(ms, () => this.#over(tended, isSlow ? 137 : 143));
+  }
+
+  /** No container of the pod runs any more. */
+  #over(tended: Tended, code: number): void {
+    const { api, time } = this.#deps;
+    tended.state = 'ended';
+    tended.exitCode = code;
+    tended.finishedAt ??= time.seconds;
+    this.#free(tended);
+    if (!this.answers) return;
+    this.#say(tended);
+    const { uid = '' } = tended.pod.metadata;
+    const pod = api.find(PODS, tended.pod.metadata);
+    if (pod?.metadata.uid !== uid) this.#tended.delete(uid);
+    else if (pod.metadata.deletionTimestamp !== undefined) this.#letGo(pod);
+  }
+
+  #free(tended: Tended): void {
+    const { time, witness } = this.#deps;
+    const { holding } = tended;
+    if (holding.to !== undefined) return;
+    holding.to = time.wall;
+    if (holding.ranFrom !== undefined) {
+      holding.ranTo = time.wall;
+      tended.finishedAt ??= time.seconds;
+    }
+    witness.ended(holding);
+  }
+
+  /** The last word of a kubelet about a pod that is being deleted. */
+  #letGo(pod: Pod): void {
+    const { api, time } = this.#deps;
+    const { uid } = pod.metadata;
+    time.afterPlain(LAST_WORDS_MS, () => {
+      if (!this.answers) return;
+      const now = api.find(PODS, pod.metadata);
+      if (now?.metadata.uid === uid) api.delete(PODS, pod.metadata, { gracePeriodSeconds: 0 });
+      const left = api.find(PODS, pod.metadata);
+      if (left?.metadata.uid !== uid) this.#tended.delete(uid ?? '');
+    });
+  }
+
+  #containers(tended: Tended): ContainerStatus[] {
+    const { pod, state, startedAt, finishedAt, last: before, exitCode, restarts, holding } = tended;
+    const image = pod.spec?.containers[0]?.image ?? '';
+    const sick = holding.gpus.filter((gpu) => this.#sick.has(gpu));
+    return (pod.spec?.containers ?? []).map(({ name }): ContainerStatus => {
+      const common = {
+        name,
+        image,
+        imageID: '',
+        restartCount: restarts,
+        ...(before !== undefined && { lastState: { terminated: { exitCode: 1, reason: 'Error', ...before } } }),
+      };
+      const health =
+        sick.length > 0 && name === MAIN_CONTAINER
+          ? {
+              allocatedResourcesStatus: [
+                { name: GPUS, resources: sick.map((id) => ({ resourceID: id, health: 'Unhealthy' })) },
+              ],
+            }
+          : {};
+      if (startedAt === undefined) {
+        const waiting = image.includes('absent')
+          ? { reason: 'ImagePullBackOff', message: `Back-off pulling image "${image}"` }
+          : { reason: 'ContainerCreating' };
+        return { ...common, ready: false, started: false, state: { waiting }, ...health };
+      }
+      if (state === 'ended') {
+        const terminated = {
+          exitCode,
+          reason: exitCode === 0 ? 'Completed' : 'Error',
+          startedAt,
+          ...(finishedAt !== undefined && { finishedAt }),
+        };
+        return { ...common, ready: false, started: false, state: { terminated } };
+      }
+      return { ...common, ready: true, started: true, state: { running: { startedAt } }, ...health };
+    });
+  }
+
+  #say(tended: Tended): void {
+    const { pod, state, exitCode, startedAt } = tended;
+    const { time } = this.#deps;
+    const isReady = startedAt !== undefined && state !== 'ended';
+    const phase =
+      state === 'ended' ? (exitCode === 0 ? 'Succeeded' : 'Failed') : startedAt === undefined ? 'Pending' : 'Running';
+    const init = (pod.spec?.initContainers ?? []).map(({ name, image = '' }): ContainerStatus => ({
+      name,
+      image,
+      imageID: '',
+      ready: startedAt !== undefined,
+      started: false,
+      restartCount: 0,
+      state:
+        startedAt === undefined
+          ? { waiting: { reason: 'PodInitializing' } }
+          : { terminated: { exitCode: 0, startedAt, finishedAt: startedAt } },
+    }));
+    const truth = (value: boolean): 'True' | 'False' => (value ? 'True' : 'False');
+    const wanted = [
+      { type: 'PodReadyToStartContainers', status: 'True' },
+      { type: 'Initialized', status: truth(startedAt !== undefined) },
+      { type: 'ContainersReady', status: truth(isReady) },
+      { type: 'Ready', status: truth(isReady) },
+    ];
+    this.#write(pod, {
+      phase,
+      startTime: pod.metadata.creationTimestamp,
+      podIP: '10.0.0.1',
+      conditions: wanted.map((one) => ({ ...one, lastTransitionTime: time.seconds })),
+      containerStatuses: this.#containers(tended),
+      ...(init.length > 0 && { initContainerStatuses: init }),
+    });
+  }
+
+  #write(pod: Pod, status: PodStatus): void {
+    if (!this.answers) return;
+    const { conditions: wanted = [], ...rest } = status;
+    this.#deps.api.change(PODS, pod.metadata, (one) => {
+      if (one.metadata.uid !== pod.metadata.uid) return one;
+      const before = one.status?.conditions ?? [];
+      // Those of which nothing changes keep their times, and those of others stay.
+      const own = wanted.map(
+        (next) => before.find(({ type, status: known }) => type === next.type && known === next.status) ?? next,
+      );
+      const others = before.filter(({ type }) => !wanted.some((next) => next.type === type));
+      return { ...one, status: { ...one.status, ...rest, conditions: [...others, ...own] } };
+    });
+  }
+}

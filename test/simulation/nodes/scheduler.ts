@@ -1,0 +1,164 @@
+import { type Node, NODES, PERSISTENT_VOLUME_CLAIMS, type Pod, PODS } from '../../../src/kube/types.ts';
+import { parseQuantity } from '../../../src/kube/quantity.ts';
+import type { ApiServer } from '../api/server.ts';
+import type { Chance } from '../clock/chance.ts';
+import type { VirtualTime } from '../clock/virtual-time.ts';
+import { type Amounts, requestsOf } from './amounts.ts';
+import type { PodIndex } from './pod-index.ts';
+import type { Volumes } from './volumes.ts';
+
+interface Deps {
+  api: ApiServer;
+  time: VirtualTime;
+  chance: Chance;
+  pods: PodIndex;
+  volumes: Volumes;
+}
+
+const RETRY_MS = 2_000;
+
+function isEnded({ status }: Pod): boolean {
+  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
+}
+
+/** The names that a pod's affinity allows; undefined for all. */
+function namesOf({ spec }: Pod): readonly string[] | undefined {
+  const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+  return terms?.[0]?.matchFields?.find(({ key }) => key === 'metadata.name')?.values;
+}
+
+function isTolerated({ spec }: Pod, node: Node): boolean {
+  const taints = node.spec?.taints?.filter(({ effect }) => effect !== 'PreferNoSchedule') ?? [];
+  return taints.every((taint) =>
+    spec?.tolerations?.some(
+      ({ key, operator, value = '', effect }) =>
+        (key === undefined || key === taint.key) &&
+        (effect === undefined || effect === taint.effect) &&
+        (operator === 'Exists' || value === (taint.value ?? '')),
+    ),
+  );
+}
+
+/** kube-scheduler: one pod after the other, each onto a node that has what it asks for. */
+export class Scheduler {
+  readonly #deps: Deps;
+  readonly #waiting = new Map<string, Pod>();
+  readonly #queued = new Set<string>();
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+  }
+
+  /** Schedules from now on. */
+  start(): void {
+    this.#deps.api.follow(({ kind, before, after }) => {
+      if (kind.type.kind === 'Pod') this.#seePod(before, after);
+      // Whatever becomes free, or appears, may be what a pod waits for.
+      else if (['Node', 'PersistentVolumeClaim'].includes(kind.type.kind) && this.#waiting.size > 0) this.#retryAll(50);
+    });
+  }
+
+  #seePod(before: Pod | undefined, after: Pod | undefined): void {
+    const { uid = '' } = (after ?? before)?.metadata ?? {};
+    if (after === undefined || after.spec?.nodeName !== undefined || after.metadata.deletionTimestamp !== undefined) {
+      this.#waiting.delete(uid);
+      const isFreed = after === undefined || isEnded(after);
+      if (isFreed && this.#waiting.size > 0) this.#retryAll(20);
+      return;
+    }
+    const isNew = !this.#waiting.has(uid);
+    this.#waiting.set(uid, after);
+    if (isNew) this.#queue(uid, this.#deps.chance.between(5, 60));
+  }
+
+  #retryAll(ms: number): void {
+    for (const uid of this.#waiting.keys()) this.#queue(uid, ms);
+  }
+
+  #queue(uid: string, ms: number): void {
+    if (this.#queued.has(uid)) return;
+    this.#queued.add(uid);
+    this.#deps.time.afterPlain(ms, () => {
+      this.#queued.delete(uid);
+      const pod = this.#waiting.get(uid);
+      if (pod !== undefined) this.#schedule(pod);
+    });
+  }
+
+  #schedule(pod: Pod): void {
+    const { api } = this.#deps;
+    const names = namesOf(pod);
+    const nodes = names === undefined ? api.list(NODES) : names.flatMap((name) => api.find(NODES, { name }) ?? []);
+    const refusals: string[] = [];
+    for (const node of nodes) {
+      const refusal = this.#refusal(pod, node);
+      if (refusal === undefined) {
+        this.#bind(pod, node);
+        return;
+      }
+      refusals.push(refusal);
+    }
+    const said = refusals[0] ?? "node(s) didn't match Pod's node affinity/selector";
+    this.#refuse(pod, `0/${api.collection(NODES).objects.size} nodes are available: 1 ${said}.`);
+    this.#queue(pod.metadata.uid ?? '', RETRY_MS);
+  }
+
+  #refusal(pod: Pod, node: Node): string | undefined {
+    const { api, pods, volumes } = this.#deps;
+    if (node.spec?.unschedulable === true) return 'node(s) were unschedulable';
+    if (!isTolerated(pod, node)) return 'node(s) had untolerated taint(s)';
+    for (const { persistentVolumeClaim } of pod.spec?.volumes ?? []) {
+      const name = persistentVolumeClaim?.claimName;
+      if (name === undefined) continue;
+      const claim = api.find(PERSISTENT_VOLUME_CLAIMS, { namespace: pod.metadata.namespace, name });
+      if (claim === undefined) return `persistentvolumeclaim "${name}" not found`;
+      if (claim.metadata.deletionTimestamp !== undefined) return `persistentvolumeclaim "${name}" is being deleted`;
+      const tied = volumes.nodeOf(claim);
+      if (tied !== undefined && tied !== node.metadata.name) return 'node(s) had volume node affinity conflict';
+    }
+    const used: Amounts = {};
+    for (const other of pods.on(node.metadata.name)) {
+      if (isEnded(other)) continue;
+      for (const [name, amount] of Object.entries(requestsOf(other))) used[name] = (used[name] ?? 0) + amount;
+    }
+    for (const [name, amount] of Object.entries(requestsOf(pod))) {
+      const has = parseQuantity(node.status?.allocatable?.[name] ?? '0') ?? 0;
+      if ((used[name] ?? 0) + amount > has) return name === 'pods' ? 'Too many pods' : `Insufficient ${name}`;
+    }
+    return undefined;
+  }
+
+  #refuse(pod: Pod, message: string): void {
+    this.#say(pod, { status: 'False', reason: 'Unschedulable', message });
+  }
+
+  #bind(pod: Pod, node: Node): void {
+    const { api, volumes } = this.#deps;
+    this.#waiting.delete(pod.metadata.uid ?? '');
+    for (const { persistentVolumeClaim } of pod.spec?.volumes ?? []) {
+      const name = persistentVolumeClaim?.claimName;
+      if (name === undefined) continue;
+      const claim = api.find(PERSISTENT_VOLUME_CLAIMS, { namespace: pod.metadata.namespace, name });
+      if (claim !== undefined && claim.spec?.volumeName === undefined) volumes.bind(claim, node.metadata.name);
+    }
+    this.#say(pod, { status: 'True' }, node.metadata.name);
+  }
+
+  #say(pod: Pod, condition: { status: 'True' | 'False'; reason?: string; message?: string }, nodeName?: string): void {
+    const { api, time } = this.#deps;
+    api.change(PODS, pod.metadata, (one) => {
+      if (one.metadata.uid !== pod.metadata.uid || one.metadata.deletionTimestamp !== undefined) return one;
+      const before = one.status?.conditions ?? [];
+      const known = before.find(({ type }) => type === 'PodScheduled');
+      const lastTransitionTime = known?.status === condition.status ? known.lastTransitionTime : time.seconds;
+      const own = {
+        type: 'PodScheduled',
+        ...condition,
+        ...(lastTransitionTime !== undefined && { lastTransitionTime }),
+      };
+      const conditions = [...before.filter(({ type }) => type !== 'PodScheduled'), own];
+      const spec = nodeName === undefined || one.spec === undefined ? {} : { spec: { ...one.spec, nodeName } };
+      return { ...one, ...spec, status: { ...one.status, conditions } };
+    });
+  }
+}

@@ -1,0 +1,33 @@
+import type { Pod } from '../../../src/kube/types.ts';
+
+/** The GPUs that one pod had on one node, whatever anybody wrote about it. */
+export interface Holding {
+  pod: Pod;
+  /** uid of the instance that the pod was made for; undefined for other pods. */
+  instance: string | undefined;
+  node: string;
+  gpus: readonly string[];
+  /** When the kubelet gave it the GPUs, milliseconds since the epoch. */
+  from: number;
+  /** When its main container ran for the first time. */
+  ranFrom?: number;
+  /** When its last container had ended. */
+  ranTo?: number;
+  /** Its node lost its power. Nobody else knows when before Kubernetes misses the node. */
+  isCutOff?: boolean;
+  /** When the GPUs were free again. */
+  to?: number;
+}
+
+/** Hears what the kubelets do. */
+export interface Witness {
+  took(holding: Holding): void;
+  ended(holding: Holding): void;
+  /** The node had not what the pod asks for. */
+  rejected(pod: Pod, node: string, why: string): void;
+  /** A container runs with this volume. */
+  mounted(holding: Holding, volume: string, contents: Set<string>): void;
+  /** Kubernetes saw that a node does not answer, or answers again. */
+  silent(node: string, isSilent: boolean): void;
+  volumeGone(volume: string, contents: ReadonlySet<string>, claim: string): void;
+}

@@ -1,0 +1,51 @@
+/** Which instance an act is about: the one that the act with this number rented. */
+type Of = { of: number };
+
+/** What somebody does. Plain data: a list of them is replayed, and made shorter, as it stands. */
+export type Act = { id: number; at: number } & (
+  | {
+      do: 'rent';
+      tenant: number;
+      way: 'http' | 'kubectl';
+      gpus: number;
+      product: number;
+      interruptible: boolean;
+      queue: boolean;
+      hasKey: boolean;
+      runSeconds: number;
+      maxDuration: string | undefined;
+      onExpiry: 'Stop' | 'Delete';
+      image: string;
+      byOffer: boolean;
+      leavesAfterMs: number | undefined;
+      diskPolicy: 'Delete' | 'Retain';
+    }
+  | ({ do: 'repeat' } & Of)
+  | ({ do: 'stop' | 'start' | 'ask' } & Of)
+  | ({ do: 'edit'; field: 'displayName' | 'image' | 'maxPrice' | 'maxDuration' | 'onExpiry' } & Of)
+  | ({ do: 'delete'; how: 'Background' | 'Foreground' | 'Orphan' } & Of)
+  | ({ do: 'deletePod'; byForce: boolean } & Of)
+  | ({ do: 'strip'; what: 'labels' | 'owner' } & Of)
+  | ({ do: 'hold'; what: 'instance' | 'pod'; forMs: number } & Of)
+  | ({ do: 'exit'; code: number } & Of)
+  | ({ do: 'session'; forMs: number } & Of)
+  | { do: 'deleteNamespace'; tenant: number }
+  | { do: 'drain' | 'cordon'; node: number; forMs: number }
+  | { do: 'lose'; node: number; how: 'silent' | 'off'; forMs: number; deletesNode: boolean }
+  | { do: 'sicken'; node: number; gpu: number; forMs: number }
+  | { do: 'relabel'; node: number; driver: string }
+  | { do: 'reprice'; pool: number; price: string }
+  | { do: 'kill' | 'stopLeader' | 'killFront' }
+  | { do: 'killAtWrite' }
+  | { do: 'freeze'; forMs: number; atWrite: boolean }
+  | { do: 'storm'; kind: 'refused' | 'failed' | 'lost' | 'slow' | 'lag' | 'away'; forMs: number }
+  | { do: 'watches'; how: 'cut' | 'end' | 'expire'; compacts: boolean }
+);
+
+/** One line of a picture. */
+export function textOf({ id, at: _at, do: what, ...rest }: Act): string {
+  const facts = Object.entries(rest).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${String(value)}`],
+  );
+  return `#${id} ${what} ${facts.join(' ')}`;
+}

@@ -1,0 +1,324 @@
+import { instanceUidsOf } from '../../../src/resources/pod/owner.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
+import { GPU_POOLS, type GpuPool } from '../../../src/resources/gpu-pool.ts';
+import {
+  type KubeObject,
+  NAMESPACES,
+  NODES,
+  type ObjectRef,
+  type Pod,
+  PODS,
+  type ResourceType,
+} from '../../../src/kube/types.ts';
+import type { FrontProcess } from '../berth/front-process.ts';
+import { Failure } from '../api/failure.ts';
+import type { Weather } from '../api/network.ts';
+import { PRODUCTS, type World } from '../world.ts';
+import { type Act, textOf } from './acts.ts';
+
+const HELD = 'example.com/held';
+
+/** What a caller of the HTTP interface was told. */
+interface Told {
+  ref: ObjectRef & { namespace: string };
+  uid: string | undefined;
+}
+
+const STORMS: Readonly<Record<Extract<Act, { do: 'storm' }>['kind'], Partial<Weather>>> = {
+  refused: { refused: 0.5 },
+  failed: { failed: 0.3 },
+  lost: { lost: 0.3 },
+  slow: { slow: 0.3 },
+  lag: { watchLagMs: [500, 8_000] },
+  away: { isAway: true },
+};
+
+/** Everybody who does something in a world. */
+export class People {
+  readonly #world: World;
+  readonly #rented = new Map<number, Told>();
+  readonly #rents = new Map<number, Extract<Act, { do: 'rent' }>>();
+  /** Instances that a caller was told of, by uid: they stay until somebody deletes them. */
+  readonly promised = new Map<string, string>();
+  readonly refusals = new Map<string, number>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  perform(act: Act): void {
+    this.#world.judge.note(textOf(act));
+    try {
+      this.#do(act);
+    } catch (error) {
+      // What a person asks for may be refused.
+      if (!(error instanceof Failure)) throw error;
+    }
+  }
+
+  /** What is in the way of rest goes: nothing is lost, cordoned, held or broken any more. */
+  heal(): void {
+    const { cluster } = this.#world;
+    this.#world.setWeather({});
+    for (const { clock } of this.#world.processes) clock.thaw();
+    for (const machine of cluster.machines.values()) {
+      cluster.restore(machine.name);
+      if (cluster.api.find(NODES, { name: machine.name }) === undefined) machine.register();
+      cluster.cordon(machine.name, false);
+      for (let gpu = 0; gpu < machine.shape.gpus; gpu += 1) machine.setSick(gpu, false);
+    }
+    for (const type of [GPU_INSTANCES, PODS])
+      for (const one of cluster.api.list<KubeObject>(type)) this.#release(type, one.metadata);
+    for (const name of this.#world.tenants)
+      if (cluster.api.find(NAMESPACES, { name }) === undefined) this.#world.addTenant(name);
+  }
+
+  #instanceOf(of: number): GpuInstance | undefined {
+    const told = this.#rented.get(of);
+    const found = told && this.#world.cluster.api.find(GPU_INSTANCES, told.ref);
+    return told?.uid === undefined || found?.metadata.uid === told.uid ? found : undefined;
+  }
+
+  #podOf(of: number): Pod | undefined {
+    const uid = this.#instanceOf(of)?.metadata.uid;
+    const { cluster } = this.#world;
+    return uid === undefined ? undefined : cluster.pods.ownedBy(uid).find((pod) => instanceUidsOf(pod).includes(uid));
+  }
+
+  #do(act: Act): void {
+    const { cluster, time } = this.#world;
+    const { api } = cluster;
+    switch (act.do) {
+      case 'rent':
+        this.#rents.set(act.id, act);
+        if (act.way === 'http') this.#rent(act, act.id);
+        else this.#create(act);
+        return;
+      case 'repeat': {
+        const rent = this.#rents.get(act.of);
+        if (rent?.way === 'http' && rent.hasKey) this.#rent(rent, act.of);
+        return;
+      }
+      case 'stop':
+        this.#edit(act.of, { powerState: 'Stopped' });
+        return;
+      case 'start':
+        this.#edit(act.of, { powerState: 'Running' });
+        return;
+      case 'ask':
+        this.#edit(act.of, { startRequest: `at ${act.at}` });
+        return;
+      case 'edit':
+        this.#editField(act.of, act.field, act.id);
+        return;
+      case 'delete': {
+        const instance = this.#instanceOf(act.of);
+        if (instance !== undefined) api.delete(GPU_INSTANCES, instance.metadata, { propagationPolicy: act.how });
+        return;
+      }
+      case 'deletePod': {
+        const pod = this.#podOf(act.of);
+        if (pod !== undefined) api.delete(PODS, pod.metadata, act.byForce ? { gracePeriodSeconds: 0 } : {});
+        return;
+      }
+      case 'strip': {
+        const pod = this.#podOf(act.of);
+        if (pod === undefined) return;
+        const metadata = act.what === 'labels' ? { labels: null } : { ownerReferences: null };
+        api.merge(PODS, pod.metadata, { metadata });
+        return;
+      }
+      case 'hold': {
+        const [type, object] =
+          act.what === 'pod'
+            ? [PODS as ResourceType, this.#podOf(act.of)]
+            : [GPU_INSTANCES as ResourceType, this.#instanceOf(act.of)];
+        if (object === undefined) return;
+        api.merge(type, object.metadata, { metadata: { finalizers: [...(object.metadata.finalizers ?? []), HELD] } });
+        time.afterPlain(act.forMs, () => this.#release(type, object.metadata));
+        return;
+      }
+      case 'exit': {
+        const pod = this.#podOf(act.of);
+        const node = pod?.spec?.nodeName;
+        if (node !== undefined) cluster.machines.get(node)?.exit(pod?.metadata.uid ?? '', act.code);
+        return;
+      }
+      case 'session': {
+        const instance = this.#instanceOf(act.of);
+        const { namespace = '', name = '' } = instance?.metadata ?? {};
+        const end = this.#world.fronts[0]?.activity.began({ namespace, name });
+        if (end !== undefined) time.after(act.forMs, end);
+        return;
+      }
+      case 'deleteNamespace':
+        api.delete(NAMESPACES, { name: `tenant-${act.tenant}` });
+        return;
+      default:
+        this.#break(act);
+    }
+  }
+
+  #break(act: Act): void {
+    const world = this.#world;
+    const { cluster, time } = world;
+    const { api } = cluster;
+    switch (act.do) {
+      case 'drain':
+      case 'cordon': {
+        const name = `node-${act.node}`;
+        if (act.do === 'drain') cluster.drain(name);
+        else cluster.cordon(name, true);
+        time.afterPlain(act.forMs, () => cluster.cordon(name, false));
+        return;
+      }
+      case 'lose': {
+        const name = `node-${act.node}`;
+        cluster.lose(name, act.how);
+        const isGone = act.deletesNode && act.how === 'off';
+        if (isGone) time.afterPlain(act.forMs / 2, () => api.find(NODES, { name }) && api.delete(NODES, { name }));
+        time.afterPlain(act.forMs, () => cluster.restore(name));
+        return;
+      }
+      case 'sicken': {
+        const machine = cluster.machines.get(`node-${act.node}`);
+        machine?.setSick(act.gpu, true);
+        time.afterPlain(act.forMs, () => machine?.setSick(act.gpu, false));
+        return;
+      }
+      case 'relabel':
+        api.merge(
+          NODES,
+          { name: `node-${act.node}` },
+          { metadata: { labels: { 'nvidia.com/cuda.driver-version.full': act.driver } } },
+        );
+        return;
+      case 'reprice':
+        api.merge<GpuPool>(
+          GPU_POOLS,
+          { name: `pool-${act.pool}` },
+          {
+            spec: { prices: [{ product: '*', onDemand: act.price, interruptible: '0.5' }] },
+          },
+        );
+        return;
+      case 'kill':
+        world.killLeader();
+        return;
+      case 'stopLeader':
+        world.stopLeader();
+        return;
+      case 'killFront':
+        world.killFront();
+        return;
+      case 'killAtWrite': {
+        const { leader } = world;
+        if (leader !== undefined) leader.link.atNextWrite = () => leader === world.leader && world.killLeader();
+        return;
+      }
+      case 'freeze': {
+        const { leader } = world;
+        if (leader === undefined) return;
+        if (act.atWrite) leader.link.atNextWrite = () => leader === world.leader && world.freezeLeader(act.forMs);
+        else world.freezeLeader(act.forMs);
+        return;
+      }
+      case 'storm':
+        world.setWeather(STORMS[act.kind]);
+        time.afterPlain(act.forMs, () => world.setWeather({}));
+        return;
+      case 'watches':
+        world.judge.disturb();
+        if (act.compacts) api.compact();
+        for (const { link } of world.processes) link.endWatches(act.how);
+        return;
+      default:
+        throw new Error(`Nobody knows how to ${act.do}.`);
+    }
+  }
+
+  #rent(act: Extract<Act, { do: 'rent' }>, of: number): void {
+    const world = this.#world;
+    const [front] = world.fronts;
+    if (front === undefined) return;
+    const left = new AbortController();
+    const { leavesAfterMs } = act;
+    if (leavesAfterMs !== undefined) world.time.after(leavesAfterMs, () => left.abort());
+    const namespace = `tenant-${act.tenant}`;
+    const offers = act.byOffer ? front.inventory.offers().filter((offer) => offer.gpuCount === act.gpus) : [];
+    const offer = offers.find((one) => one.product === PRODUCTS[act.product]);
+    const body = {
+      type: act.interruptible ? 1 : 0,
+      disk_gb: 10,
+      template_image: act.image,
+      ...(offer === undefined ? { gpu: { name: PRODUCTS[act.product], count: act.gpus } } : { ask_id: offer.id }),
+      ...(act.runSeconds > 0 && { runtype: 'args', args: ['sleep', String(act.runSeconds)] }),
+      ...(act.maxDuration !== undefined && {
+        max_duration: act.maxDuration,
+        on_expiry: act.onExpiry === 'Delete' ? 'delete' : 'stop',
+      }),
+      on_no_capacity: act.queue ? 'queue' : 'fail',
+      disk_policy: act.diskPolicy === 'Retain' ? 'retain' : 'delete',
+    };
+    const key = act.hasKey ? `key-${of}` : undefined;
+    void this.#hear({ of, namespace, front, left: left.signal }, front.rent({ namespace, body, key }, left.signal));
+  }
+
+  /** What a caller is told, if it is still there. */
+  async #hear(
+    { of, namespace, front, left }: { of: number; namespace: string; front: FrontProcess; left: AbortSignal },
+    asked: ReturnType<FrontProcess['rent']>,
+  ): Promise<void> {
+    try {
+      const answer = await asked;
+      if (front.clock.isDead || left.aborted || !('instance' in answer) || answer.outcome === 'refused') return;
+      const { uid = '', name } = answer.instance.metadata;
+      this.#rented.set(of, { ref: { namespace, name }, uid });
+      if (!answer.replayed) this.promised.set(uid, `${namespace}/${name}`);
+      this.#world.judge.note(`#${of} is told of ${namespace}/${name}`);
+    } catch (error) {
+      const text = (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).slice(0, 80);
+      this.refusals.set(text, (this.refusals.get(text) ?? 0) + 1);
+    }
+  }
+
+  #create(act: Extract<Act, { do: 'rent' }>): void {
+    const namespace = `tenant-${act.tenant}`;
+    const name = `k-${act.id}`;
+    const spec = {
+      type: act.interruptible ? 'Interruptible' : 'OnDemand',
+      gpu: { product: PRODUCTS[act.product], count: act.gpus },
+      image: act.image,
+      diskGb: 10,
+      ...(act.runSeconds > 0 && { runtype: 'args', args: ['sleep', String(act.runSeconds)] }),
+      ...(act.maxDuration !== undefined && { maxDuration: act.maxDuration, onExpiry: act.onExpiry }),
+      onNoCapacity: act.queue ? 'Queue' : 'Fail',
+      diskPolicy: act.diskPolicy,
+    };
+    const made = this.#world.cluster.api.create(GPU_INSTANCES, { metadata: { namespace, name }, spec } as KubeObject);
+    this.#rented.set(act.id, { ref: { namespace, name }, uid: made.metadata.uid });
+  }
+
+  #edit(of: number, spec: object): void {
+    const instance = this.#instanceOf(of);
+    if (instance !== undefined) this.#world.cluster.api.merge(GPU_INSTANCES, instance.metadata, { spec });
+  }
+
+  #editField(of: number, field: Extract<Act, { do: 'edit' }>['field'], id: number): void {
+    const values = {
+      displayName: { displayName: `name ${id}` },
+      image: { image: `image-${id % 7}:1` },
+      maxPrice: { maxPricePerHour: String(1 + (id % 20)) },
+      maxDuration: { maxDuration: id % 2 === 0 ? '3m' : null },
+      onExpiry: { onExpiry: id % 2 === 0 ? 'Stop' : 'Delete' },
+    };
+    this.#edit(of, values[field]);
+  }
+
+  #release(type: ResourceType, ref: ObjectRef): void {
+    this.#world.cluster.api.change(type, ref, (one) => ({
+      ...one,
+      metadata: { ...one.metadata, finalizers: one.metadata.finalizers?.filter((name) => name !== HELD) ?? [] },
+    }));
+  }
+}

@@ -1,0 +1,4 @@
+/** One line on the terminal. */
+export function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

@@ -1,0 +1,184 @@
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
+import { NAMESPACES } from '../../src/kube/types.ts';
+import { GPU_POOLS, gpuPoolSpecSchema } from '../../src/resources/gpu-pool.ts';
+import { TENANT_LABEL } from '../../src/resources/tenants/tenant-policy.ts';
+import { FAIR, type Weather } from './api/network.ts';
+import { ControllerProcess } from './berth/controller-process.ts';
+import { FrontProcess } from './berth/front-process.ts';
+import { OWN } from './berth/process.ts';
+import { Chance } from './clock/chance.ts';
+import { VirtualTime } from './clock/virtual-time.ts';
+import { Judge } from './judge/judge.ts';
+import { Cluster } from './nodes/cluster.ts';
+import { LOCAL, SHARED } from './nodes/volumes.ts';
+
+export interface Shape {
+  seed: number;
+  tenants: number;
+  /** Nodes with eight GPUs each, of two products in turn. */
+  nodes: number;
+}
+
+export const PRODUCTS = ['NVIDIA-H100', 'NVIDIA-L4'] as const;
+const GPUS_PER_NODE = 8;
+
+/** What is random in Berth itself comes from the seed as well, until the answer is called. */
+function seedBerth(chance: Chance): () => void {
+  const { random } = Math;
+  const { randomBytes, randomUUID } = crypto;
+  Math.random = () => chance.next();
+  const bytes = (size: number): Buffer => Buffer.from(Array.from({ length: size }, () => chance.int(0, 255)));
+  crypto.randomBytes = bytes as typeof randomBytes;
+  crypto.randomUUID = () => {
+    const hex = bytes(16).toString('hex');
+    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
+  };
+  syncBuiltinESMExports();
+  return () => {
+    Math.random = random;
+    Object.assign(crypto, { randomBytes, randomUUID });
+    syncBuiltinESMExports();
+  };
+}
+
+/** A cluster, Berth on it, and a judge who watches the kubelets. */
+export class World {
+  readonly time = new VirtualTime();
+  readonly chance: Chance;
+  readonly judge: Judge;
+  readonly cluster: Cluster;
+  readonly tenants: readonly string[];
+  controllers: ControllerProcess[] = [];
+  fronts: FrontProcess[] = [];
+  readonly #claimOnPod: boolean;
+  /** A single one has a successor only when it is gone. */
+  readonly #replicas: number;
+  readonly #unseed: () => void;
+  #fronts = 0;
+
+  constructor({ seed, tenants, nodes }: Shape) {
+    this.chance = new Chance(seed);
+    this.#unseed = seedBerth(new Chance(seed ^ 0x5eed));
+    this.#claimOnPod = this.chance.is(0.7);
+    this.#replicas = this.chance.int(1, 2);
+    const { time, chance } = this;
+    this.judge = new Judge(time);
+    this.cluster = new Cluster({ time, chance, witness: this.judge });
+    this.judge.follow(this.cluster.api);
+    const { api } = this.cluster;
+    api.addsFinalizer = this.chance.is(0.5);
+    api.create(NAMESPACES, { metadata: { name: OWN } });
+    this.tenants = Array.from({ length: tenants }, (_, index) => `tenant-${index}`);
+    for (const name of this.tenants) this.addTenant(name);
+    this.cluster.addStorageClass(SHARED, true);
+    this.cluster.addStorageClass(LOCAL, false);
+    for (const [index, product] of PRODUCTS.entries()) {
+      const prices = [{ product: '*', onDemand: String(index + 1), interruptible: '0.5' }];
+      const disk = { maxGb: 1024, storageClassName: index === 0 ? SHARED : LOCAL };
+      const spec = gpuPoolSpecSchema.parse({ nodeSelector: { pool: `pool-${index}` }, prices, disk });
+      api.create(GPU_POOLS, { metadata: { name: `pool-${index}` }, spec } as never);
+      for (let node = index; node < nodes; node += PRODUCTS.length) {
+        this.cluster.addMachine({
+          name: `node-${node}`,
+          product,
+          gpus: GPUS_PER_NODE,
+          labels: { pool: `pool-${index}` },
+        });
+      }
+    }
+  }
+
+  addTenant(name: string): void {
+    this.cluster.api.create(NAMESPACES, { metadata: { name, labels: { [TENANT_LABEL]: 'true' } } });
+  }
+
+  get #processDeps() {
+    return { api: this.cluster.api, time: this.time, chance: this.chance, claimOnPod: this.#claimOnPod };
+  }
+
+  /** Berth comes up: one or two replicas of the controllers, and one that serves instances. */
+  async start(): Promise<void> {
+    this.controllers = Array.from({ length: this.#replicas }, () => this.#controller());
+    this.fronts = [this.#front()];
+    await this.time.advance(5_000);
+  }
+
+  /** Berth goes down, as at an outage of everything that it runs on. */
+  stop(): void {
+    for (const one of [...this.controllers, ...this.fronts]) one.kill();
+    this.controllers = [];
+    this.fronts = [];
+  }
+
+  end(): void {
+    this.stop();
+    this.#unseed();
+  }
+
+  #controller(): ControllerProcess {
+    return new ControllerProcess(this.#processDeps);
+  }
+
+  #front(): FrontProcess {
+    this.#fronts += 1;
+    return new FrontProcess(this.#processDeps, `front-${this.#fronts}`);
+  }
+
+  /** The replica that renewed the lease last. */
+  get leader(): ControllerProcess | undefined {
+    return this.controllers.toSorted((a, b) => b.link.ledAt - a.link.ledAt)[0];
+  }
+
+  /** A replica of the controllers dies. Another one starts soon. */
+  killLeader(): void {
+    const { leader } = this;
+    if (leader === undefined || leader.clock.isDead) return;
+    this.judge.note('the leader dies');
+    this.judge.disturb();
+    leader.kill();
+    this.#replace(leader);
+  }
+
+  /** The leader stops in good order, as at an upgrade. */
+  stopLeader(): void {
+    const { leader } = this;
+    if (leader === undefined || leader.clock.isDead) return;
+    this.judge.note('the leader stops');
+    this.judge.disturb();
+    void leader.stop().then(() => this.#replace(leader));
+  }
+
+  #replace(old: ControllerProcess): void {
+    this.time.after(this.chance.between(500, 8_000), () => {
+      if (!this.controllers.includes(old)) return;
+      this.controllers = [...this.controllers.filter((one) => one !== old), this.#controller()];
+    });
+  }
+
+  /** The leader is suspended, as a virtual machine that is moved. */
+  freezeLeader(ms: number): void {
+    const { leader } = this;
+    if (leader === undefined || leader.clock.isDead) return;
+    this.judge.note(`the leader is suspended for ${Math.round(ms)} ms`);
+    this.judge.disturb();
+    leader.clock.freeze();
+    this.time.after(ms, () => leader.clock.thaw());
+  }
+
+  /** The one that serves instances dies, and comes back. */
+  killFront(): void {
+    const [front] = this.fronts;
+    front?.kill();
+    this.fronts = [this.#front()];
+  }
+
+  get processes() {
+    return [...this.controllers, ...this.fronts];
+  }
+
+  setWeather(weather: Partial<Weather>): void {
+    this.judge.disturb();
+    for (const { link } of this.processes) link.weather = { ...FAIR, ...weather };
+  }
+}

@@ -1,0 +1,212 @@
+import { spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { nonceOf, readLine, runScript } from '../../../src/cli/run/script.ts';
+import { type RunServer, runServer } from '../../support/run-server.ts';
+import { finished } from '../../support/ssh-client.ts';
+import { programSession } from '../../support/ssh-terminal.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const MAIN = fileURLToPath(new URL('../../../src/cli/berth.ts', import.meta.url));
+
+let server: RunServer;
+let home: string;
+beforeEach(async () => {
+  server = await runServer();
+  home = await mkdtemp(join(tmpdir(), 'berth-run-'));
+});
+afterEach(async () => {
+  await server[Symbol.asyncDispose]();
+  await rm(home, { recursive: true });
+});
+
+const environment = () => ({ ...process.env, BERTH_URL: server.url, BERTH_API_KEY: 'key', HOME: home });
+
+function start(...words: string[]) {
+  return spawn(process.execPath, [MAIN, 'run', '--yes', ...words], { env: environment(), cwd: home });
+}
+
+async function run(...words: string[]) {
+  const { code, stdout, stderr } = await finished(start(...words));
+  return { code, out: stdout.toString(), said: stderr };
+}
+
+async function folder(files: Readonly<Record<string, string>>): Promise<string> {
+  const path = join(home, 'project');
+  for (const [name, text] of Object.entries(files)) {
+    await mkdir(join(path, name, '..'), { recursive: true });
+    await writeFile(join(path, name), text);
+  }
+  return path;
+}
+
+describe('berth run', () => {
+  it('uploads, prints what the program writes, ends with its status, fetches its files and gives the GPU back', async () => {
+    const project = await folder({
+      'main.sh': 'cat data/a\\ b >result; echo to the end; exit 7',
+      'data/a b': 'content',
+    });
+    const result = await run('--gpu', 'l4', '--upload', project, '--output', 'out/first', '--', 'sh', 'main.sh');
+    expect(result).toMatchObject({ code: 7, out: 'to the end\n', said: expect.stringContaining('Uploaded') as string });
+    expect(await readFile(join(home, 'out/first/result'), 'utf8')).toBe('content');
+    // What was uploaded does not come back.
+    expect(await readdir(join(home, 'out/first'))).toEqual(['result']);
+    expect(result.said).toContain('Rent 1 x NVIDIA-L4 for 0.50 USD per hour.');
+    expect([server.isDeleted, server.calls.at(-1)]).toEqual([true, 'DELETE /instances/i-run1']);
+  });
+
+  it('fetches from an image whose tar reads no list of names, as that of busybox', async () => {
+    const programs = join(home, 'programs');
+    await mkdir(programs);
+    const lines = [
+      '#!/bin/sh',
+      'case " $* " in *" -T "*) echo "invalid option" >&2; exit 1 ;; esac',
+      'PATH=/usr/bin:/bin exec tar "$@"',
+    ];
+    await writeFile(join(programs, 'tar'), `${lines.join('\n')}\n`, { mode: 0o755 });
+    server.programs = programs;
+    const result = await run('--output', 'out', '--', 'sh', '-c', 'mkdir d; echo x >"d/a b"; echo y >c');
+    expect(result.code).toBe(0);
+    expect((await readdir(join(home, 'out'), { recursive: true })).toSorted()).toEqual(['c', 'd', 'd/a b']);
+  });
+
+  it('without files to bring or to fetch makes no folder', async () => {
+    const result = await run('--', 'printf', 'no line end');
+    expect(result).toMatchObject({ code: 0, out: 'no line end' });
+    expect(await readdir(home)).toEqual([]);
+    expect(server.isDeleted).toBe(true);
+  });
+
+  it('loses no line and prints none twice when the connections break, and goes on', async () => {
+    const child = start(
+      '--no-fetch',
+      '--',
+      'sh',
+      '-c',
+      `echo 1; while [ ! -e ${home}/go ]; do sleep 0.1; done; echo 2`,
+    );
+    let out = '';
+    child.stdout.on('data', (part) => (out += String(part)));
+    const end = finished(child);
+    await waitFor('the first line', () => out === '1\n');
+    server.cut();
+    await writeFile(join(home, 'go'), '');
+    expect((await end).code).toBe(0);
+    expect(out).toBe('1\n2\n');
+    expect(server.isDeleted).toBe(true);
+  });
+
+  it('prints JSON for programs: a line for each line, and one for the end', async () => {
+    const { code, out } = await run('--json', '--', 'sh', '-c', 'echo one; echo x >file; exit 3');
+    expect(code).toBe(3);
+    expect(
+      out
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as object),
+    ).toMatchObject([{ text: 'one' }, { id: 'i-run1', status: 3, output: 'berth-i-run1' }]);
+  });
+
+  it.each([
+    ['no program', [], 'needs a program after --'],
+    ['a folder that is not there', ['--upload', '/nowhere', '--', 'true'], '--upload /nowhere is not there'],
+    ['a folder for results that has files', ['--output', '.', '--', 'true'], 'which would be mixed'],
+  ])('rents nothing for %s', async (_what, words, message) => {
+    await writeFile(join(home, 'mine'), '');
+    const { code, said } = await run(...words);
+    expect([code, said]).toEqual([2, expect.stringContaining(message)]);
+    expect(server.calls).toEqual([]);
+  });
+
+  it('gives the instance back when it never starts', async () => {
+    server.state = { state: 'failed', reason: 'ImagePullFailed', message: 'The registry says no.' };
+    const { code, said } = await run('--', 'true');
+    expect([code, server.isDeleted]).toEqual([1, true]);
+    expect(said).toContain('berth: i-run1 is failed: The registry says no.');
+  });
+
+  it('keeps the instance when what it wrote cannot be fetched, and comes back to it', async () => {
+    server.refusesCommands = 409;
+    const first = await run('--', 'sh', '-c', 'echo hello; echo kept >file; exit 4');
+    expect([first.code, server.isDeleted]).toEqual([125, false]);
+    expect(first.said).toContain('What the program wrote was not fetched: No commands here.');
+    expect(first.said).toContain('berth run --attach i-run1 tries again');
+    server.refusesCommands = undefined;
+    const again = await run('--attach', 'i-run1');
+    expect(again).toMatchObject({ code: 4, out: 'hello\n' });
+    expect(await readFile(join(home, 'berth-i-run1/file'), 'utf8')).toBe('kept\n');
+    expect(server.isDeleted).toBe(true);
+  });
+
+  it('writes no file outside of its folder, whatever the instance sends', async () => {
+    const victim = join(home, 'victim');
+    await mkdir(victim);
+    server.packsWith = `cd /workspace && mkdir -p a b/link && ln -s ${victim} a/link && echo evil >b/link/planted
+      tar -cf t -C a link && tar -rf t -C b link/planted && tar -P -rf t ${home}/../$(basename ${home})/victim/. b/link/planted
+      cat t`;
+    await run('--', 'true');
+    expect(await readdir(victim)).toEqual([]);
+  });
+
+  it('a pipeline that is cancelled gives the GPU back', async () => {
+    const child = start('--', 'sh', '-c', 'echo begun; sleep 60');
+    child.stdout.once('data', () => child.kill('SIGTERM'));
+    expect((await finished(child)).code).toBe(130);
+    expect(server.isDeleted).toBe(true);
+  });
+});
+
+describe('Ctrl-C at a terminal of 60 columns asks, and', () => {
+  const begin = async () => {
+    const line = `'${process.execPath}' '${MAIN}' run -- sh -c 'echo begun; sleep 2; echo over'`;
+    const session = programSession(['sh', '-c', `stty cols 60; exec ${line}`], environment());
+    await session.type('', /\[y\/N\] /);
+    await session.type('y\r', /begun/);
+    await session.type('\u0003', /go on \(Enter\)\? /);
+    return session;
+  };
+
+  it('gives the GPU back', async () => {
+    const session = await begin();
+    expect(await session.end('s\r')).toBe(130);
+    expect(server.isDeleted).toBe(true);
+  });
+
+  it('leaves the program running, and says how to come back', async () => {
+    const session = await begin();
+    expect(await session.end('l\r')).toBe(130);
+    expect(server.isDeleted).toBe(false);
+    expect(session.screen).toContain('berth run --attach i-run1 comes back');
+  });
+
+  it('goes on', async () => {
+    const session = await begin();
+    expect(await session.end('\r')).toBe(0);
+    expect(session.screen).toMatch(/over/);
+    expect(server.isDeleted).toBe(true);
+  });
+});
+
+describe('the script of a run', () => {
+  const nonce = '0123456789abcdef';
+
+  it('tells a client that comes back which run it is', () => {
+    const script = runScript({ nonce, upload: true, fetch: true });
+    expect(nonceOf(['/bin/sh', '-c', script, 'berth-run'])).toBe(nonce);
+    expect([nonceOf(null), nonceOf(['python'])]).toEqual([undefined, undefined]);
+    expect(script.length).toBeLessThan(4096);
+  });
+
+  it('has marks that follow a line without an end, and are of its run alone', () => {
+    expect(readLine(`halfberth-run ${nonce} exit 3`, nonce)).toEqual({
+      text: 'half',
+      mark: { asks: 'fetch', status: 3 },
+    });
+    expect(readLine(`berth-run ${nonce} upload`, nonce).mark).toEqual({ asks: 'upload' });
+    for (const line of ['berth-run ffff exit 0', `berth-run ${nonce} exit 0 more`, 'text'])
+      expect(readLine(line, nonce)).toEqual({ text: line, mark: undefined });
+  });
+});

@@ -1,0 +1,120 @@
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { INDEXES } from '../../../src/caches/indexes.ts';
+import { prunePod } from '../../../src/caches/prune.ts';
+import { createPodController, reconcilePod } from '../../../src/controllers/pods/controller.ts';
+import type { KeepLog } from '../../../src/controllers/history/keep-log.ts';
+import { LogTakes } from '../../../src/controllers/history/log-takes.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { ConflictError, NotFoundError } from '../../../src/kube/errors.ts';
+import type { Node, Pod } from '../../../src/kube/types.ts';
+import { POD_FINALIZER } from '../../../src/resources/pod/pod-finalizer.ts';
+import { createControllerMetrics } from '../../../src/runtime/controller-metrics.ts';
+import { Fence } from '../../../src/runtime/fence.ts';
+import { Registry } from 'prom-client';
+import { cacheOf, controllerWorld } from '../../support/controller-world.ts';
+import { fakeClock, settle } from '../../support/fake-clock.ts';
+import { startedPod } from '../../support/instance-world.ts';
+import { gpuNode } from '../../support/inventory-world.ts';
+
+const DELETED = { deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 0, resourceVersion: '5' };
+
+function main(state: object): NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number] {
+  return { name: 'main', image: '', imageID: '', ready: false, restartCount: 0, state };
+}
+
+const running = { phase: 'Running', containerStatuses: [main({ running: {} })] };
+const ended = { phase: 'Failed', containerStatuses: [main({ terminated: { exitCode: 137 } })] };
+
+function kept(status: NonNullable<Pod['status']>, metadata: Partial<Pod['metadata']> = DELETED): Pod {
+  return prunePod(startedPod(status, { finalizers: ['tenant.example/keep', POD_FINALIZER], ...metadata }));
+}
+
+function world(pods: Pod[], refusal?: Error, slowLog = false) {
+  const cache = cacheOf<Pod>(pods, INDEXES.pods);
+  const nodes = cacheOf<Node>([gpuNode('n')]);
+  const clock = fakeClock();
+  const log = pino({ level: 'silent' });
+  const patches: unknown[] = [];
+  const client = {
+    patch(_type: unknown, _ref: unknown, body: unknown) {
+      patches.push(body);
+      return refusal === undefined ? Promise.resolve(pods[0]) : Promise.reject(refusal);
+    },
+  } as unknown as KubeClient;
+  const base = controllerWorld().deps;
+  const stores = { ...base.stores, pods: cache.store, nodes: nodes.store };
+  const fence = new Fence(clock, log);
+  const kept: string[] = [];
+  const reading = Promise.withResolvers<void>();
+  const keepLog: KeepLog = ({ pod }) => {
+    kept.push(pod.metadata.name);
+    return slowLog ? reading.promise : Promise.resolve();
+  };
+  const logs = new LogTakes({ keep: keepLog, clock, log });
+  const once = () => reconcilePod({ client, stores, fence, logs }, 'default/one-1', new AbortController().signal);
+  const reconcile = async (): Promise<void> => {
+    const before = patches.length;
+    await once();
+    await settle();
+    // It was woken when its log was kept.
+    if (patches.length === before) await once();
+  };
+  const metrics = createControllerMetrics(new Registry(), clock);
+  const controller = createPodController({ client, stores, inventory: base.inventory, clock, log, metrics, keepLog });
+  return { cache, clock, kept, nodes, patches, reading, reconcile, controller };
+}
+
+test('the finalizer of a pod goes when its program has ended, and no other finalizer with it', async () => {
+  const { cache, patches, reconcile } = world([kept(running)]);
+  await reconcile();
+  expect(patches).toEqual([]);
+  cache.upsert(kept(ended, { ...DELETED, resourceVersion: '6' }));
+  await reconcile();
+  expect(patches).toEqual([
+    [
+      { op: 'test', path: '/metadata/uid', value: 'pod-1' },
+      { op: 'test', path: '/metadata/finalizers/1', value: POD_FINALIZER },
+      { op: 'remove', path: '/metadata/finalizers/1' },
+    ],
+  ]);
+});
+
+test('a pod of a version that set no finalizer is left alone', async () => {
+  const { patches, reconcile } = world([kept(ended, { ...DELETED, finalizers: [] })]);
+  await reconcile();
+  expect(patches).toEqual([]);
+});
+
+test('a pod that is gone meanwhile is no error, and one that another client changed is looked at again', async () => {
+  const gone = world([kept(ended)], new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' }));
+  await expect(gone.reconcile()).resolves.toBeUndefined();
+  const changed = world([kept(ended)], new ConflictError({ message: 'changed', status: 409, reason: 'Conflict' }));
+  await expect(changed.reconcile()).rejects.toThrow('changed');
+});
+
+test('the loss of a node lets the deleted pods of that node go', async () => {
+  const { nodes, patches, controller } = world([kept(running)]);
+  const [stop, abort] = [new AbortController(), new AbortController()];
+  const run = controller.run({ stop: stop.signal, abort: abort.signal });
+  nodes.upsert({ ...gpuNode('n'), metadata: { ...gpuNode('n').metadata, resourceVersion: '7', annotations: {} } });
+  nodes.remove({ ...gpuNode('n'), metadata: { name: 'n', resourceVersion: '8' } });
+  await expect.poll(() => patches.length).toBe(1);
+  stop.abort();
+  await run;
+});
+
+test('the last words of a program are kept before its pod goes, for two seconds at most', async () => {
+  const { clock, kept: logs, patches, reconcile } = world([kept(ended)], undefined, true);
+  await reconcile();
+  expect([logs, patches]).toEqual([['one-1'], []]);
+  await clock.advance(2_000);
+  await reconcile();
+  expect([logs, patches.length]).toEqual([['one-1'], 1]);
+});
+
+test('the log of a program that ended by itself is kept later, before its pod is deleted', async () => {
+  const { kept: logs, patches, reconcile } = world([kept(ended, {})], undefined, true);
+  await reconcile();
+  expect([logs, patches.length]).toEqual([[], 1]);
+});

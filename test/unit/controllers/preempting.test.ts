@@ -1,0 +1,183 @@
+import { describe, expect, test } from 'vitest';
+import { preemptingRefusal } from '../../../src/controllers/gpu-instance/decide/preempting.ts';
+import { releasedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
+import { endingOf } from '../../../src/controllers/gpu-instance/decide/endings.ts';
+import { intervalOf } from '../../../src/ledger/interval.ts';
+import { isPlaceComing } from '../../../src/caches/line-order.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
+import { controllerWorld, held } from '../../support/controller-world.ts';
+import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const START = Date.UTC(2026, 0, 1);
+const iso = (ms: number): string => new Date(ms).toISOString();
+const IMAGE = 'registry.invalid/never:1';
+
+/** Eight interruptible instances on the one node. */
+function world() {
+  const made = controllerWorld();
+  made.namespaces.upsert({ metadata: { name: 'attacker', uid: 'uid-attacker', resourceVersion: '2' } });
+  const spots = Array.from({ length: 8 }, (_, index) => `spot-${index}`);
+  for (const name of spots) {
+    const status = { claim: claimOn('n'), incarnation: 1, podName: `${name}-1`, diskPersistent: true };
+    made.instances.upsert(held(gpuInstance(name, { type: 'Interruptible' }, status)));
+  }
+  const get = (name: string) => made.instances.store.get(`default/${name}`) ?? expect.unreachable();
+  const told = () => spots.filter((name) => get(name).status?.ending?.reason === 'Preempted');
+  const ask = (name: string, image = IMAGE) => {
+    const one = held(gpuInstance(name, { gpu: { count: 1 }, image }));
+    made.instances.upsert({ ...one, metadata: { ...one.metadata, namespace: 'attacker' } });
+    return made.reconcile(name, 'attacker');
+  };
+  const asked = (name: string) => made.instances.store.get(`attacker/${name}`) ?? expect.unreachable();
+  /** The last instance of the attacker, whose image did not come. */
+  const failed = (name: string, image = IMAGE) => {
+    const now = made.clock.now();
+    const status: GpuInstanceStatus = {
+      incarnation: 1,
+      image,
+      lastProduct: { product: 'A100', gpuCount: 1 },
+      stages: { claimed: iso(now - MINUTE), stopped: iso(now) },
+      ending: { reason: 'ImagePullFailed', message: '', at: iso(now) },
+    };
+    const one = gpuInstance(name, { powerState: 'Stopped', image }, status);
+    made.instances.upsert({ ...one, metadata: { ...one.metadata, namespace: 'attacker' } });
+  };
+  const remove = (instance: GpuInstance) => made.instances.remove(instance);
+  return { ...made, get, told, ask, asked, failed, remove };
+}
+
+/** As if this had ended the start in place of its image, in the first look of a replica at it. */
+function remakeAs(instances: ReturnType<typeof controllerWorld>['instances'], one: GpuInstance, reason: string): void {
+  const ending = { reason, message: '', at: one.status?.stages?.stopped ?? '' };
+  const metadata = { ...one.metadata, uid: one.metadata.uid ?? '', resourceVersion: '77' };
+  instances.upsert({ ...one, metadata, status: { ...one.status, claim: claimOn('gone') } });
+  instances.upsert({ ...one, metadata: { ...metadata, resourceVersion: '78' }, status: { ...one.status, ending } });
+}
+
+const ready = ({ status }: GpuInstance) => status?.conditions?.find(({ type }) => type === 'Ready');
+
+test('nobody ends for an image that came to no container of the tenant lately', async () => {
+  const { ask, asked, told, failed } = world();
+  failed('before');
+  expect(await ask('one')).toMatchObject({ requeueAfterMs: expect.any(Number) });
+  expect(told()).toEqual([]);
+  expect(ready(asked('one'))).toMatchObject({
+    reason: 'WaitingForCapacity',
+    message: expect.stringContaining(`with the image ${IMAGE} ended before its container ran`),
+  });
+  await ask('two', 'other:1');
+  expect(told()).toHaveLength(1);
+});
+
+test('the deletion of the instance whose image did not come changes nothing', async () => {
+  const { ask, asked, told, failed, remove } = world();
+  failed('before');
+  remove(asked('before'));
+  await ask('one');
+  expect(told()).toEqual([]);
+});
+
+test('a start that its owner stopped after a moment says nothing of its image', async () => {
+  const { ask, told, failed, asked, instances } = world();
+  failed('before');
+  const one = asked('before');
+  remakeAs(instances, one, 'Stopped');
+  await ask('one');
+  expect(told()).toHaveLength(1);
+});
+
+test('a start that others ended for, and that never ran, counts like a request that was taken back', async () => {
+  const { ask, asked, told, instances, clock } = world();
+  const now = clock.now();
+  const claim = claimOn('elsewhere', { byPreemption: true, grantedAt: iso(now) });
+  const one = gpuInstance('vain', {}, { incarnation: 1, claim, image: 'debian:12', stages: { claimed: iso(now) } });
+  const vain = { ...one, metadata: { ...one.metadata, namespace: 'attacker' } };
+  instances.upsert(vain);
+  instances.remove(vain);
+  await ask('two', 'debian:12');
+  expect(told()).toEqual([]);
+  expect(ready(asked('two'))?.message).toContain('or that never ran');
+});
+
+test('others end again once a container of the image runs', async () => {
+  const { ask, told, failed, instances, clock } = world();
+  failed('before');
+  const status = {
+    claim: claimOn('elsewhere'),
+    image: IMAGE,
+    incarnation: 1,
+    stages: { claimed: iso(clock.now()), started: iso(clock.now()) },
+  };
+  const one = gpuInstance('runs', {}, status);
+  instances.upsert({ ...one, metadata: { ...one.metadata, namespace: 'attacker' } });
+  await ask('one');
+  expect(told()).toHaveLength(1);
+});
+
+test('who takes a request back for which others ended ends nobody for a while, and longer each time', async () => {
+  const { ask, asked, told, remove, clock } = world();
+  await ask('one', 'debian:12');
+  expect(isPlaceComing(asked('one'))).toBe(true);
+  remove(asked('one'));
+  await ask('two', 'debian:12');
+  expect(told()).toHaveLength(1);
+  expect(ready(asked('two'))?.message).toContain('others ended for requests of this tenant that it took back');
+  await clock.advance(5 * MINUTE);
+  await ask('three', 'debian:12');
+  expect(told()).toHaveLength(2);
+  remove(asked('three'));
+  await clock.advance(5 * MINUTE);
+  await ask('four', 'debian:12');
+  expect(told()).toHaveLength(2);
+});
+
+describe('the bill of a start that others ended for', () => {
+  const claim = claimOn('n', { byPreemption: true, grantedAt: iso(START), pricePerHour: '2.00' });
+  const billOf = (reason: string, stages: GpuInstanceStatus['stages'] = {}) => {
+    const status: GpuInstanceStatus = {
+      claim,
+      incarnation: 1,
+      stages: { claimed: iso(START), ...stages },
+      ending: { reason, message: '', at: iso(START + HOUR) },
+    };
+    const ending = endingOf(status) ?? expect.unreachable();
+    return releasedStatus(gpuInstance('one', {}, status), ending, START + HOUR).usage?.cost;
+  };
+
+  test.each(['Stopped', 'ImagePullFailed', 'ContainerInvalid'])('begins with its grant when %s ends it', (reason) => {
+    expect(billOf(reason)).toBe('2.00');
+  });
+
+  test('says so', () => {
+    const status: GpuInstanceStatus = { claim, incarnation: 1, stages: { claimed: iso(START) } };
+    expect(intervalOf(status, START + HOUR)).toMatchObject({ from: iso(START), byPreemption: true });
+  });
+
+  test.each(['ContainerNotCreated', 'NodeLost', 'PlaceLost'])('is none when %s ends it', (reason) => {
+    expect(billOf(reason)).toBe('0.00');
+  });
+
+  test('begins with its grant whatever ends it, once its container ran', () => {
+    expect(billOf('ContainerNotCreated', { started: iso(START + HOUR / 2) })).toBe('2.00');
+  });
+});
+
+test('the grant after a preemption says so', async () => {
+  const { ask, asked, told, instances, get, reconcile } = world();
+  await ask('one', 'debian:12');
+  const [victim = ''] = told();
+  const { claim: _claim, ...status } = get(victim).status ?? {};
+  const { metadata } = get(victim);
+  instances.upsert({ ...get(victim), status, metadata: { ...metadata, resourceVersion: '999' } });
+  await reconcile('one', 'attacker');
+  expect(asked('one').status?.claim).toMatchObject({ byPreemption: true });
+});
+
+test('a pause never lasts longer than what it is for is remembered', () => {
+  const withdrawn = Array.from({ length: 16 }, (_, index) => START + index);
+  const { until } = preemptingRefusal({ past: [], withdrawn, isRunning: false }, IMAGE, START + 16) ?? { until: 0 };
+  expect(until - START).toBeLessThanOrEqual(6 * HOUR + 16);
+  expect(preemptingRefusal({ past: [], withdrawn, isRunning: false }, IMAGE, START + 7 * HOUR)).toBeUndefined();
+});

@@ -1,0 +1,156 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { BudgetAccount } from '../../../src/gateway/limits/budget-account.ts';
+import { type BudgetHold, BudgetHolds } from '../../../src/gateway/limits/budget-holds.ts';
+import { formatMoney } from '../../../src/resources/money.ts';
+import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
+import type { BudgetStatus } from '../../../src/resources/tenants/budget.ts';
+import { CALLER } from '../../support/model-gateway.ts';
+
+const MONTH = '2026-11';
+const NOW = Date.parse('2026-11-20T00:00:00Z');
+const PRICES = { input: '1', cachedInput: '1', output: '1', currency: 'USD' };
+/** Millionths of a dollar, and of those. */
+const MAX = 1_000_000n;
+const SCALE = 1_000_000n;
+const REPLICAS = 3;
+const RUNS = 3000;
+
+const replica = fc.nat(REPLICAS - 1);
+const cost = fc.constantFrom(300, 3000, 9000, 60_000, 400_000);
+const op = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('call' as const), replica, cost }) },
+  // A call that ends, and is written down.
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('bill' as const), replica, cost }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: fc.constant('end' as const), replica, perCent: fc.integer({ min: 0, max: 100 }) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('write' as const),
+      replica,
+      fate: fc.constantFrom('done', 'failed', 'doneAndFailed'),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('count' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('see' as const), replica }) },
+);
+type Op = typeof op extends fc.Arbitrary<infer T> ? T : never;
+
+interface Call {
+  hold: BudgetHold;
+  cost: bigint;
+}
+
+/** A replica of the gateway with its record, and the status of the budget as it saw it last. */
+class Replica {
+  readonly calls: Call[] = [];
+  readonly holds: BudgetHolds;
+  status: BudgetStatus | undefined;
+  account: BudgetAccount | undefined;
+  /** Of its record, and what the API server has of it. */
+  billed = 0n;
+  stored = { billed: 0n, version: 0 };
+  owed = 0n;
+  largest = 0n;
+
+  constructor() {
+    this.holds = new BudgetHolds({
+      ceilings: () => ({ ...DEFAULT_CEILINGS, budget: { costs: [{ currency: 'USD', max: formatMoney(MAX) }] } }),
+      budgets: () => this.status,
+      keyBudgets: () => undefined,
+      clock: { now: () => NOW },
+    });
+  }
+
+  call(cost: bigint): void {
+    const taken = this.holds.take(CALLER, PRICES, cost * SCALE);
+    if (!('hold' in taken)) return;
+    [this.account] = taken.hold.accounts;
+    this.calls.push({ hold: taken.hold, cost });
+    if (cost > this.largest) this.largest = cost;
+  }
+
+  end(perCent: bigint): void {
+    const call = this.calls.shift();
+    if (call === undefined) return;
+    const bill = (call.cost * perCent) / 100n;
+    this.account?.billsOf(MONTH).add(bill * SCALE);
+    this.billed += bill;
+    this.owed += bill;
+    call.hold.release();
+  }
+
+  write(version: number, fate: string): void {
+    if (fate === 'failed' || this.owed === 0n) return;
+    this.stored = { billed: this.billed, version };
+    if (fate !== 'done') return;
+    this.account?.billsOf(MONTH).noteRecorded(this.owed * SCALE, String(version));
+    this.owed = 0n;
+  }
+}
+
+/** What calls cost at the end, and the most that they may. */
+function spend(ops: readonly Op[]): { spent: bigint; most: bigint } {
+  const replicas = Array.from({ length: REPLICAS }, () => new Replica());
+  const at = (index: number): Replica => replicas[index] ?? new Replica();
+  let status: BudgetStatus | undefined;
+  let version = 9;
+  for (const one of ops) {
+    if (one.do === 'call') at(one.replica).call(BigInt(one.cost));
+    else if (one.do === 'end') at(one.replica).end(BigInt(one.perCent));
+    else if (one.do === 'bill') {
+      at(one.replica).call(BigInt(one.cost));
+      at(one.replica).end(100n);
+      at(one.replica).write((version += 1), 'done');
+    } else if (one.do === 'see') at(one.replica).status = status;
+    else if (one.do === 'write') at(one.replica).write((version += 1), one.fate);
+    else {
+      const spent = replicas.reduce((sum, { stored }) => sum + stored.billed, 0n);
+      const seen = Math.max(...replicas.map(({ stored }) => stored.version));
+      const lines = [{ unit: 'USD', max: formatMoney(MAX), spent: formatMoney(spent) }];
+      status = {
+        month: MONTH,
+        renewsAt: '',
+        at: '',
+        percent: 0,
+        lines,
+        ...(seen > 0 && { tokensVersion: String(seen) }),
+      };
+    }
+  }
+  for (const one of replicas) while (one.calls.length > 0) one.end(100n);
+  const beyond = replicas.reduce((sum, { largest }) => {
+    const [percent, call] = [MAX / 100n, MAX / 400n + largest];
+    return sum + (percent > call ? percent : call);
+  }, 0n);
+  return { spent: replicas.reduce((sum, { billed }) => sum + billed, 0n), most: MAX + beyond };
+}
+
+test('whatever is written, counted and seen late, each replica goes over a budget by one per cent, or a quarter of one and a call, at most', () => {
+  let over = 0;
+  fc.assert(
+    fc.property(fc.array(op, { minLength: 20, maxLength: 300, size: 'max' }), (ops) => {
+      const { spent, most } = spend(ops);
+      if (spent > MAX) over += 1;
+      expect(spent <= most).toBe(true);
+    }),
+    { numRuns: RUNS },
+  );
+  // Worlds that are too tame would show nothing.
+  expect(over).toBeGreaterThan(RUNS / 100);
+});
+
+test('a budget can be spent to its end', () => {
+  const round = [0, 1, 2].flatMap((index): Op[] => [
+    { do: 'see', replica: index },
+    { do: 'call', replica: index, cost: 9000 },
+    { do: 'end', replica: index, perCent: 100 },
+    { do: 'write', replica: index, fate: 'done' },
+    { do: 'count' },
+  ]);
+  const { spent } = spend(Array.from({ length: 100 }, () => round).flat());
+  expect(spent >= MAX).toBe(true);
+});
