@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { ClosingLine } from './test/support/closing-line.ts';
-import { clusterWorkers, keptResults, PROGRAM_CACHE } from './test/support/running.ts';
+import { clusterWorkers, keptResults, NATIVE_IMPORTS, PROGRAM_CACHE } from './test/support/running.ts';
 
 /** They put a module of their own in the place of one of Berth's, so that each needs a worker of its own. */
 const MOCKED = ['test/unit/wire/model-endpoints.test.ts'];
@@ -13,6 +13,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
+          ...NATIVE_IMPORTS,
           include: ['test/unit/**/*.test.ts'],
           exclude: MOCKED,
           // A worker loads a module once for all its files. That is most of what they cost.
@@ -36,6 +37,7 @@ export default defineConfig({
       {
         test: {
           name: 'integration',
+          ...NATIVE_IMPORTS,
           include: ['test/integration/**/*.test.ts'],
           globalSetup: ['test/integration/cluster.ts', 'test/integration/replicas.ts'],
           setupFiles: ['test/support/own-cluster.ts', 'test/support/fleet-at-rest.ts'],

@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { ClosingLine } from './test/support/closing-line.ts';
-import { keptResults, PROGRAM_CACHE } from './test/support/running.ts';
+import { keptResults, NATIVE_IMPORTS, PROGRAM_CACHE } from './test/support/running.ts';
 
 /** By name, the same in each run: files install and upgrade the release on one cluster. */
 class ByName extends BaseSequencer {
@@ -14,6 +14,7 @@ class ByName extends BaseSequencer {
 export default defineConfig({
   test: {
     name: 'e2e',
+    ...NATIVE_IMPORTS,
     reporters: ['verbose', ...keptResults(), new ClosingLine()],
     include: ['test/e2e/**/*.test.ts'],
     globalSetup: ['test/e2e/setup.ts'],

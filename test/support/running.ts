@@ -10,6 +10,9 @@ export function clusterWorkers(count: number): number {
 /** Where Node keeps what it has compiled: a test starts many processes of the same program. */
 export const PROGRAM_CACHE = { NODE_COMPILE_CACHE: join(stateFolder(), 'compile-cache') };
 
+/** Node itself loads the modules, as it does those of a role, and keeps them compiled. */
+export const NATIVE_IMPORTS = { experimental: { viteModuleRunner: false } } as const;
+
 /** The reporter that keeps the results and times of a run in the file that `.ci/run` names. */
 export function keptResults(): ['json', { outputFile: string }][] {
   const outputFile = process.env['BERTH_TEST_RESULTS'];
