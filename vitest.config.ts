@@ -21,7 +21,7 @@ export default defineConfig({
           globalSetup: ['test/support/provide-needs.ts'],
           env: PROGRAM_CACHE,
           // Long enough for a busy machine, and a test that hangs still fails.
-          testTimeout: 60_000,
+          testTimeout: 120_000,
           // They compute. Vitest would leave one core to itself.
           maxWorkers: availableParallelism(),
         },
@@ -44,8 +44,8 @@ export default defineConfig({
           isolate: false,
           env: PROGRAM_CACHE,
           // Twice what they take on a slow machine: one that hangs still fails.
-          testTimeout: 120_000,
-          hookTimeout: 240_000,
+          testTimeout: 180_000,
+          hookTimeout: 300_000,
           // They wait most of the time. Each worker has a cluster of its own, because files run controllers of their own.
           maxWorkers: clusterWorkers(3),
           sequence: { groupOrder: 1 },

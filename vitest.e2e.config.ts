@@ -19,7 +19,7 @@ export default defineConfig({
     include: ['test/e2e/**/*.test.ts'],
     globalSetup: ['test/e2e/setup.ts'],
     env: PROGRAM_CACHE,
-    testTimeout: 300_000,
+    testTimeout: 480_000,
     hookTimeout: 600_000,
     // The tests build on each other: after one that fails, the others mean nothing.
     bail: 1,

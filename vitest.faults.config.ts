@@ -12,8 +12,8 @@ export default defineConfig({
     setupFiles: ['test/support/own-cluster.ts'],
     isolate: false,
     env: PROGRAM_CACHE,
-    testTimeout: 180_000,
-    hookTimeout: 120_000,
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     // One set of controllers at a time on a cluster: each test decides who leads.
     maxWorkers: clusterWorkers(2),
   },

@@ -136,7 +136,7 @@ async function deliverLate(world: World, name: string, crash: Crash): Promise<vo
   expect(await starts(world, name)).toEqual(before);
   // The creation of a pod is the one write without a condition, since Kubernetes has none across objects. A late pod of
   // a start that has ended is created, and must be deleted again.
-  await waitFor('the pods as they were', async () => isDeepStrictEqual(await podsOf(world, name), podsBefore), 10_000);
+  await waitFor('the pods as they were', async () => isDeepStrictEqual(await podsOf(world, name), podsBefore));
   expect(await starts(world, name)).toEqual(before);
 }
 

@@ -54,7 +54,7 @@ test(
     await using ssh = await gateway(world, clock);
     await world.replica({ hearsSessions: true, clock });
     await world.create('one');
-    await world.reached('one', 'Running', 30_000);
+    await world.reached('one', 'Running');
     const left = ssh.activity.began({ namespace: world.namespace, name: 'one' });
     await world.patch('one', { spec: { idleTimeout: '2s', onExpiry: 'Delete' } });
     const since = clock.now() + 35_000;
@@ -97,7 +97,7 @@ test(
     await world.create('idle', { idleTimeout: '25s', onExpiry: 'Delete' });
     await world.create('over', { maxDuration: '25s', onExpiry: 'Delete' });
     await world.create('free');
-    for (const name of names) await world.reached(name, 'Running', 30_000);
+    for (const name of names) await world.reached(name, 'Running');
     await node.silence();
     await noticeSilence(world, node.name);
     // 40 seconds: the limits of both would be over.

@@ -129,7 +129,7 @@ describe.concurrent('the controllers repair what other clients break', () => {
     expect(readyReason(instance)).toBe('Running');
   });
 
-  test('an instance whose node is deleted starts on another node', { timeout: 240_000 }, async () => {
+  test('an instance whose node is deleted starts on another node', { timeout: 300_000 }, async () => {
     await using world = await createWorld({ nodes: 2 });
     const replica = await world.replica();
     await world.create('one', { gpu: { count: 8 } });

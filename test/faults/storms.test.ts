@@ -19,11 +19,11 @@ test('a second writer who never rests does not stop an instance from starting an
       await world.patch('one', { metadata: { annotations: { turn: String(turn) } } }).catch(() => undefined);
     }
   })();
-  await world.reached('one', 'Running', 30_000);
+  await world.reached('one', 'Running');
   await world.patch('one', { spec: { powerState: 'Stopped' } });
-  await world.reached('one', 'Stopped', 30_000);
+  await world.reached('one', 'Stopped');
   await world.remove('one');
-  await world.gone('one', 30_000);
+  await world.gone('one');
   stop.abort();
   await storm;
   expect(await violationsAtRest(world, replica)).toEqual([]);

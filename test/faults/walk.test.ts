@@ -160,7 +160,7 @@ test(
         await settled(world);
         expect(await violationsAtRest(world, replica)).toEqual([]);
         for (const one of NAMES) await world.remove(one);
-        for (const one of NAMES) await world.gone(one, 30_000);
+        for (const one of NAMES) await world.gone(one);
         expect(await violationsAtRest(world, replica)).toEqual([]);
         expect(offeredBy(replica, world.fleet)).toBe(16);
       }),

@@ -197,7 +197,7 @@ onNode('what was opened ends within a second of', () => {
   it.each<[string, (name: string) => Promise<unknown>]>([
     ['the key, revoked', (name) => patched(name, { revoked: true })],
     ['the key, deleted', (name) => tenant.client.delete(API_KEYS, ref(name))],
-  ])('%s', { timeout: 60_000 }, async (what, take) => {
+  ])('%s', { timeout: 300_000 }, async (what, take) => {
     const { token, name } = await freshKey();
     tell(what, await timesOf(BY_KEY, token, () => take(name)));
   });
@@ -205,19 +205,19 @@ onNode('what was opened ends within a second of', () => {
   it.each<[string, Scope[], (way: string) => boolean]>([
     ['the scopes for instances', ['models'], (way) => !OF_MODELS.test(way)],
     ['the scope models', ['compute:read', 'compute:write'], (way) => OF_MODELS.test(way)],
-  ])('%s', { timeout: 60_000 }, async (what, scopes, isMeant) => {
+  ])('%s', { timeout: 300_000 }, async (what, scopes, isMeant) => {
     const { token, name } = await freshKey();
     const ways = Object.fromEntries(Object.entries(BY_KEY).filter(([way]) => isMeant(way)));
     tell(what, await timesOf(ways, token, () => patched(name, { scopes })));
   });
 
-  it('the model', { timeout: 60_000 }, async () => {
+  it('the model', { timeout: 300_000 }, async () => {
     const { token, name } = await freshKey();
     const ways = Object.fromEntries(Object.entries(BY_KEY).filter(([way]) => OF_MODELS.test(way)));
     tell('the model', await timesOf(ways, token, () => patched(name, { models: ['other'] })));
   });
 
-  it('the label of the tenant', { timeout: 60_000 }, async () => {
+  it('the label of the tenant', { timeout: 300_000 }, async () => {
     const { token } = await freshKey();
     const take = () => label(null);
     tell('the label', await timesOf({ ...BY_KEY, ...BY_SSH }, token, take));
@@ -227,7 +227,7 @@ onNode('what was opened ends within a second of', () => {
     await label('true');
   });
 
-  it('the SSH key', { timeout: 60_000 }, async () => {
+  it('the SSH key', { timeout: 300_000 }, async () => {
     tell('the SSH key', await timesOf(BY_SSH, '', () => tenant.client.delete(SSH_KEYS, ref('laptop'))));
   });
 

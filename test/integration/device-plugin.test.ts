@@ -130,7 +130,7 @@ async function cleanUp(): Promise<void> {
     await client.delete(GPU_INSTANCES, { namespace: NAMESPACE, name: metadata.name });
   }
   await waitFor('the end of the instances', async () => (await count()) === 0, 60_000);
-  await waitFor('all GPUs to be well', () => counts(gpuResources(GPUS)), 30_000);
+  await waitFor('all GPUs to be well', () => counts(gpuResources(GPUS)));
 }
 
 describeWith('real node')('GPUs of a device plugin', () => {
@@ -182,7 +182,7 @@ describeWith('real node')('GPUs of a device plugin', () => {
     for (const program of ['device plugin', 'kubelet'] as const) {
       await restart(program);
       await waitFor(`the GPUs after the ${program} started again`, () => counts(gpuResources(GPUS)), 60_000);
-      await waitFor('the free one', async () => (await offered()) === 1, 30_000);
+      await waitFor('the free one', async () => (await offered()) === 1);
       // Something new shows that the node is back, and gets the GPU that is free.
       await rent('new');
       expect(gpus).not.toContain(await gpusOf(await running('new')));
@@ -200,11 +200,11 @@ describeWith('real node')('GPUs of a device plugin', () => {
     const held = await gpusOf(await running('one'));
     const free = UUIDS.filter((uuid) => uuid !== held);
     cluster.setSick(free.slice(0, 1));
-    await waitFor('one to leave', async () => (await offered()) === 1, 30_000);
+    await waitFor('one to leave', async () => (await offered()) === 1);
     await rent('two');
     expect(await gpusOf(await running('two'))).toBe(free[1]);
     cluster.setSick([]);
-    await waitFor('it to come back', async () => (await offered()) === 1, 30_000);
+    await waitFor('it to come back', async () => (await offered()) === 1);
     expect(readyOf(await get('one'))).toBe('Running');
   }, 120_000);
 
@@ -230,7 +230,7 @@ describeWith('real node')('GPUs of a device plugin', () => {
     const held = await gpusOf(await running('one'));
     const free = UUIDS.filter((uuid) => uuid !== held);
     cluster.setSick(free.slice(1));
-    await waitFor('the node to say so', () => counts({ [GPU]: '2' }), 30_000);
+    await waitFor('the node to say so', () => counts({ [GPU]: '2' }));
     cluster.setSick(UUIDS);
     // The kubelet knows it when the pod says it. The node says it some seconds later.
     await waitFor('the kubelet to know', async () => {

@@ -80,14 +80,10 @@ describe.skipIf(!(await lookForGo()).usable)('an OpenTelemetry Collector beside 
 
   /** Waits for the trace's spans with these names. They come by batches of two processes. */
   function spansOf(names: readonly string[], isOne: (span: SentSpan) => boolean): Promise<SentSpan[]> {
-    return waitFor(
-      `the spans ${names.join(', ')}`,
-      () => {
-        const found = sink.spans.filter(isOne);
-        return names.every((name) => found.some((span) => span.name === name)) && found;
-      },
-      30_000,
-    );
+    return waitFor(`the spans ${names.join(', ')}`, () => {
+      const found = sink.spans.filter(isOne);
+      return names.every((name) => found.some((span) => span.name === name)) && found;
+    });
   }
 
   const STAGES = ['claim', 'schedule', 'start container', 'become ready'];

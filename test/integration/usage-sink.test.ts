@@ -76,7 +76,7 @@ async function all<T>(items: readonly T[], work: (item: T) => Promise<unknown>):
     await Promise.all(items.slice(index, index + AT_ONCE).map(work));
 }
 
-describe.skipIf(!(await hasPostgres()))('the sink of bills', { timeout: 120_000 }, () => {
+describe.skipIf(!(await hasPostgres()))('the sink of bills', { timeout: 300_000 }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'berth-sink-'));
   const kubeconfig = join(folder, 'kubeconfig');
   let server: Server;

@@ -80,7 +80,7 @@ export async function startBerth(
         );
       return (await ready(metricsUrl)) && (HAS_NO_API.has(role) || (await ready(url)));
     },
-    60_000,
+    120_000,
   );
   return {
     url,

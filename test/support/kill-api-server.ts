@@ -48,7 +48,7 @@ export function killApiServer(initPid: number): { restart(client: KubeClient): P
           if (answer !== undefined) await finished(answer.resume());
           return answer !== undefined;
         },
-        60_000,
+        120_000,
       );
     },
   };

@@ -24,7 +24,7 @@ import { ModelCluster } from './model-cluster.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from './scripted-engine.ts';
 
 // The tests use real sockets on a machine that may be busy. They wait for conditions, not for times.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 export const CALLER: Principal = { keyId: 'key-1', namespace: 'tenant-a', name: 'test', scopes: ['models'] };
 
@@ -130,7 +130,7 @@ export async function startGateway(cluster = new ModelCluster(), options: Gatewa
           const { ready_endpoints: count } = (await response.json()) as { ready_endpoints?: number };
           if (count !== endpoints) throw new Error(`${model} has ${count} of ${endpoints} ready endpoints`);
         },
-        { timeout: 30_000, interval: 10 },
+        { timeout: 90_000, interval: 10 },
       ),
     endCalls: gateway.endCalls,
     close: async () => {
@@ -145,7 +145,7 @@ export async function startGateway(cluster = new ModelCluster(), options: Gatewa
 
 /** Waits until the check passes. */
 export function eventually<T>(check: () => T | Promise<T>, interval = 5): Promise<T> {
-  return vi.waitFor(check, { timeout: 30_000, interval });
+  return vi.waitFor(check, { timeout: 90_000, interval });
 }
 
 /** Makes one call. Does not read the answer. */

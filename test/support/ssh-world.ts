@@ -196,7 +196,7 @@ export async function sshWorld(): Promise<SshWorld> {
       const ssh = { host: '127.0.0.1', port: 1, user: options.login ?? name };
       const status = { podName: name, ssh };
       await client.patch(GPU_INSTANCES, ref, { status }, { type: 'merge', subresource: 'status' });
-      await waitFor('a running container', () => directory.find({ instance: name, namespace })?.target, 60_000);
+      await waitFor('a running container', () => directory.find({ instance: name, namespace })?.target);
     },
     configOf: (gateway, identity) => {
       const { port } = gateway.address;

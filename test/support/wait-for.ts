@@ -1,10 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Waits until `condition` gives a value that is not false, null or undefined; fails with its name after `ms`. */
+/**
+ * Waits until `condition` gives a value that is not false, null or undefined; fails with its name after `ms`. Only what
+ * hangs waits so long: a machine that is slow and busy decides no test.
+ */
 export async function waitFor<T>(
   name: string,
   condition: () => T | Promise<T>,
-  ms = 30_000,
+  ms = 90_000,
 ): Promise<Exclude<T, false | null | undefined>> {
   const start = performance.now();
   for (let waited = 0; waited < ms; waited = performance.now() - start) {

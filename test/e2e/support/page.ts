@@ -128,14 +128,14 @@ async function killReplicas(world: World, page: Page, options: { initPid: number
     await kill(initPid, pid);
     await name(world, id, `after kill ${at}`);
     await page.getByRole('heading', { name: `after kill ${at}` }).waitFor();
-    await waitFor('the log goes on', async () => (await counted(page)).length >= before + 3, 60_000);
+    await waitFor('the log goes on', async () => (await counted(page)).length >= before + 3, 180_000);
     await waitFor(
       'the replica is back',
       async () => {
         const pids = await running();
         return pids.length === 2 && !pids.includes(pid);
       },
-      60_000,
+      180_000,
     );
   }
 }

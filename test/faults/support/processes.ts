@@ -74,7 +74,7 @@ export async function startReplicaSet(client: KubeClient, kubeconfig: string, co
           const holder = items.find(({ metadata }) => metadata.name === 'berth-controller')?.spec?.holderIdentity;
           return [...children].find(({ pid }) => holder?.startsWith(`${hostname()}_${pid}_`) === true);
         },
-        60_000,
+        120_000,
       ),
     async [Symbol.asyncDispose]() {
       stopping = true;

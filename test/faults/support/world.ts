@@ -20,7 +20,7 @@ import { type ReplicaOptions, startReplica } from './replica.ts';
 import { isEven } from './seed.ts';
 
 /** Longer than a cache on a busy machine may be behind. */
-const REST_MS = 10_000;
+const REST_MS = 60_000;
 
 /** A namespace and a fleet of a test's own, with an observer that watches both. */
 export interface World extends AsyncDisposable {

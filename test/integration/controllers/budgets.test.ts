@@ -127,7 +127,7 @@ it('a claim reserves its first hour, and is refused with what is spent and who c
 
 it(
   'a budget that is spent stops the tenant within a minute, and a neighbour notices nothing',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     await create(neighbour, 'honest');
     await isRunning(neighbour, 'honest');
@@ -185,7 +185,7 @@ it(
 
 it(
   'a new leader counts the same, and what waits goes on when the operator raises the budget',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     await create(tenant, 'late');
     await controller[Symbol.asyncDispose]();
@@ -200,7 +200,7 @@ it(
   },
 );
 
-it('a key has a budget of its own, for what it created', { timeout: 120_000 }, async () => {
+it('a key has a budget of its own, for what it created', { timeout: 300_000 }, async () => {
   await setBudget({ costs: [{ currency: 'USD', max: '100000' }] });
   const limited = await cluster.key(tenant, { limits: { budget: { costs: [{ currency: 'USD', max: '4000' }] } } });
   const caller = clientOf(cluster.api.url, limited);

@@ -60,7 +60,7 @@ async function stopped(name: string): Promise<GpuInstance> {
 }
 
 describeWith('real node')('the meter', () => {
-  it('runs from the first run on while a container restarts before each login', { timeout: 180_000 }, async () => {
+  it('runs from the first run on while a container restarts before each login', { timeout: 300_000 }, async () => {
     // Root's shell never answers, and the program works for some seconds, then restarts its container.
     const onStart = String.raw`
       printf '#!/bin/sh\nsleep 600\n' >/never; chmod +x /never; sed -i 's#^\(root:.*\):[^:]*$#\1:/never#' /etc/passwd
@@ -76,7 +76,7 @@ describeWith('real node')('the meter', () => {
     expect(status?.usage?.gpuSeconds).toBeGreaterThan(24);
   });
 
-  it('runs from the first run on in a crash loop', { timeout: 180_000 }, async () => {
+  it('runs from the first run on in a crash loop', { timeout: 300_000 }, async () => {
     await rent('crashes', { onStart: 'kill -TERM 1' });
     const until = await restarted('crashes', 2);
     const { status } = await stopped('crashes');
@@ -86,7 +86,7 @@ describeWith('real node')('the meter', () => {
     expect(status?.usage?.gpuSeconds).toBeGreaterThan(9);
   });
 
-  it('runs until a program that does not end when it is told to has ended', { timeout: 180_000 }, async () => {
+  it('runs until a program that does not end when it is told to has ended', { timeout: 300_000 }, async () => {
     const program = 'trap "" TERM; while :; do sleep 1; done';
     await rent('stubborn', { runtype: 'args', command: ['sh', '-c', program] });
     await waitFor(

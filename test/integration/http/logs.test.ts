@@ -180,7 +180,7 @@ onNode('logs', () => {
     // A client that was away during the restart gets the end of the log before it.
     const middle = second.seen[5]?.id;
     const third = await openEvents(urlOf(kept, path), token, middle);
-    await waitFor('the same', () => third.seen.length > second.seen.length - 6, 30_000);
+    await waitFor('the same', () => third.seen.length > second.seen.length - 6);
     const expected = second.seen.slice(6).filter(({ type }) => type !== 'waiting');
     expect(third.seen.slice(0, expected.length)).toEqual(expected);
     await third.close();

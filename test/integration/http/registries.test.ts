@@ -79,14 +79,10 @@ describe('credentials of registries', () => {
     const renewed = await tenant.client.get(SECRETS, ref);
     expect(Buffer.from(renewed.data?.['.dockerconfigjson'] ?? '', 'base64').toString()).toContain('"new"');
     expect((await call('DELETE', '/registries/mine')).status).toBe(200);
-    await waitFor(
-      'the Secret to go',
-      async () => {
-        const { items } = await tenant.client.list(SECRETS, { namespace: tenant.name });
-        return items.every(({ metadata }) => metadata.name !== ref.name);
-      },
-      30_000,
-    );
+    await waitFor('the Secret to go', async () => {
+      const { items } = await tenant.client.list(SECRETS, { namespace: tenant.name });
+      return items.every(({ metadata }) => metadata.name !== ref.name);
+    });
     expect((await call('DELETE', '/registries/mine')).status).toBe(404);
   });
 

@@ -42,7 +42,7 @@ async function billed(): Promise<bigint> {
 
 it(
   'fifty connections at two replicas spend the budget of a key, and no more than a call beyond it at each',
-  { timeout: 240_000 },
+  { timeout: 300_000 },
   async () => {
     const body = { model: MODEL, max_tokens: 50, messages: [{ role: 'user', content: 'Hi' }] };
     const drain = async (call: Call): Promise<void> => {

@@ -56,7 +56,7 @@ async function printed(...words: string[]): Promise<string> {
 
 it(
   'calls over two replicas are billed to the smallest unit, and interface, CSV, command line and records agree',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     const body = { model: MODEL, messages: [{ role: 'user', content: 'Hi' }] };
     for (const call of calls)
@@ -97,7 +97,7 @@ it(
 
 it(
   'a replica that stops writes what it counted, and the counts of a record never shrink',
-  { timeout: 60_000 },
+  { timeout: 300_000 },
   async () => {
     const [, berth] = berths;
     const before = (await records()).reduce((sum, { spec }) => sum + spec.calls, 0);

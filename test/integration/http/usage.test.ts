@@ -70,7 +70,7 @@ async function recordsOf(instance: string): Promise<UsageRecord[]> {
 
 it(
   'the interface, its CSV, the command line and the records agree to the smallest unit',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     const rented = await call('POST', '/instances', { gpu: { name: GPU.product, count: 1 } });
     const { id } = rented;
@@ -111,7 +111,7 @@ it(
 
 it(
   'an instance with a full bill gets a record before it starts again, and nothing is lost or counted twice',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     const { client, name: namespace } = tenant;
     const ref = { namespace, name: 'often' };

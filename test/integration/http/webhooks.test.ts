@@ -94,7 +94,7 @@ it('tells all events of an instance in order, also when the notifier is killed i
   await tenant.client.create(GPU_INSTANCES, { metadata: { namespace: tenant.name, name: 'told' }, spec } as never);
   await waitFor('the third event', () => isHeld, 60_000);
   first.child.kill('SIGKILL');
-  await waitFor('the other notifier', () => second.log().includes('"Leading"'), 30_000);
+  await waitFor('the other notifier', () => second.log().includes('"Leading"'));
 
   const reasons = (): string[] => [...new Map(received.map((one) => [one.id, one.data.reason])).values()];
   await waitFor('its start', () => reasons().includes('Ready'), 60_000);

@@ -22,7 +22,7 @@ describe('the local cluster', () => {
         const names = await readyNodes();
         return names.filter((name) => name.startsWith('sim-')).length === 8 && names;
       },
-      { timeout: 30_000 },
+      { timeout: 90_000 },
     );
     expect(ready).toBeDefined();
     expect(ready).not.toContain('sim-h100-dead-0');

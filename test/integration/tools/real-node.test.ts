@@ -66,7 +66,7 @@ describe.runIf(realNode !== undefined)('the real node', () => {
         const pod = await client.get(PODS, { namespace, name });
         return pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') && pod;
       },
-      { timeout: 30_000 },
+      { timeout: 90_000 },
     );
     if (ready === undefined) throw new Error(JSON.stringify((await client.get(PODS, { namespace, name })).status));
     return ready;
@@ -110,7 +110,7 @@ describe.runIf(realNode !== undefined)('the real node', () => {
     });
     const ended = await waitFor(
       async () => (await client.get(PODS, { namespace, name: 'ours' })).status?.phase === 'Succeeded',
-      { timeout: 30_000 },
+      { timeout: 90_000 },
     );
     expect(ended).toBe(true);
     const logs = await run(join(programs, 'kubectl'), ['--kubeconfig', kubeconfig, '-n', namespace, 'logs', 'ours']);

@@ -104,7 +104,6 @@ it('an account that is deleted gets no other token', async () => {
   await waitFor(
     'the refusal',
     async () => (await post('/token', { namespace: tenant.name }, { cookie })).status === 401,
-    30_000,
   );
 });
 
