@@ -48,7 +48,7 @@ app.kubernetes.io/part-of: berth
 {{- end -}}
 {{- end -}}
 
-{{- /* A repository in the registry that replaces all others, if there is one. A part with a dot or a colon, or localhost, is a registry. */ -}}
+{{- /* A repository in the registry that replaces all others, if there is one. A part with a dot or a colon, or localhost, is a registry. A name of one part is in `library` of Docker Hub. */ -}}
 {{- define "berth.repository" -}}
 {{- $registry := .root.Values.global.imageRegistry -}}
 {{- $parts := splitList "/" .repository -}}
@@ -56,6 +56,8 @@ app.kubernetes.io/part-of: berth
 {{ .repository }}
 {{- else if and (gt (len $parts) 1) (regexMatch "[.:]|^localhost$" (first $parts)) -}}
 {{ $registry }}/{{ rest $parts | join "/" }}
+{{- else if eq (len $parts) 1 -}}
+{{ $registry }}/library/{{ .repository }}
 {{- else -}}
 {{ $registry }}/{{ .repository }}
 {{- end -}}
@@ -82,6 +84,20 @@ app.kubernetes.io/part-of: berth
 {{ $repository }}@{{ .Values.image.digest }}
 {{- else -}}
 {{ $repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{- /* The image of instances that name none. */ -}}
+{{- define "berth.defaultImage" -}}
+{{- include "berth.repository" (dict "root" . "repository" .Values.config.defaultImage) -}}
+{{- end -}}
+
+{{- /* The image whose tools the controller puts into instances. */ -}}
+{{- define "berth.toolsImage" -}}
+{{- if .Values.config.toolsImage -}}
+{{- include "berth.repository" (dict "root" . "repository" .Values.config.toolsImage) -}}
+{{- else -}}
+{{- include "berth.image" . -}}
 {{- end -}}
 {{- end -}}
 
@@ -157,12 +173,7 @@ system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "berth.serviceAcc
 {{- end -}}
 
 {{- define "berth.podSecurityContext" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-seccompProfile:
-  type: RuntimeDefault
+{{- toYaml .Values.podSecurityContext -}}
 {{- end -}}
 
 {{- define "berth.containerSecurityContext" -}}
@@ -171,6 +182,21 @@ readOnlyRootFilesystem: true
 runAsNonRoot: true
 capabilities:
   drop: [ALL]
+{{- end -}}
+
+{{- /* Where the pods of the chart find names, as YAML; empty without any. */ -}}
+{{- define "berth.names" -}}
+{{- with .Values.dnsPolicy }}
+dnsPolicy: {{ . }}
+{{- end }}
+{{- with .Values.dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.hostAliases }}
+hostAliases:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{- /* What the pods of all roles share: environment, spec, probes. */ -}}
@@ -233,6 +259,9 @@ terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds }}
 securityContext:
   {{- include "berth.podSecurityContext" $root | nindent 2 }}
 {{- with include "berth.imagePullSecrets" $root }}
+{{ . }}
+{{- end }}
+{{- with include "berth.names" $root | trim }}
 {{ . }}
 {{- end }}
 {{- if $values.priorityClassName }}

@@ -45,9 +45,8 @@ export function toolsVolume(toolsImage: string): ToolsVolume {
         capabilities: { drop: ['ALL'] },
         privileged: false,
         readOnlyRootFilesystem: true,
-        runAsGroup: 65532,
+        // As the image's own user, or one that OpenShift chooses.
         runAsNonRoot: true,
-        runAsUser: 65532,
         seccompProfile: { type: 'RuntimeDefault' },
       },
       volumeMounts: [{ name: VOLUME, mountPath: TOOLS_PATH }],

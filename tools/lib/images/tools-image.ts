@@ -110,5 +110,5 @@ export async function toolsImage(reference: string, cache: string): Promise<Imag
     ...(await Promise.all(programs)),
     ...(await rsyncEntries()),
   ];
-  return { reference, layer };
+  return { reference, layer, user: '65532:65532' };
 }
