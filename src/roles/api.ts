@@ -109,6 +109,7 @@ async function createModels(context: RoleContext, { access, authenticator, count
     budgets: budgetReader(caches.get('tenantLimits'), clock),
     keyBudgets: keyBudgetReader(caches.get('apiKeys'), clock),
     counter: (prefix) => counters.counter(prefix),
+    holdings: counters.holdings,
     store,
     scaleFromZero: scaleFromZero(context),
     metricsNameTenants: config.metricsNameTenants,
