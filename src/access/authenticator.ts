@@ -7,11 +7,8 @@ import { mayUseModel, type Principal, type PrincipalRef } from './principal.ts';
 import type { Tenants } from './tenants.ts';
 
 const NO_HASH = '0'.repeat(64);
-/**
- * Milliseconds that a person's call of a model goes on after the token with which it began. A stream of events goes on
- * with the next token, a call of a model cannot.
- */
-const CALL_OF_PERSON_MS = 5 * 60_000;
+/** What a person hears whose sign-in or role is gone. */
+export const SIGN_IN_OVER = 'The sign-in is over, or its role was taken away. Sign in again.';
 
 function isUsable(key: ApiKey, now: number): boolean {
   const { revoked, expiresAt } = key.spec;
@@ -52,7 +49,7 @@ export interface AuthenticatorDeps {
 }
 
 /** A caller that was authenticated before. Of some only the id and the tenant are known. */
-export type Caller = PrincipalRef & Pick<Partial<Principal>, 'vouchedUntil' | 'scopes'>;
+export type Caller = PrincipalRef & Pick<Partial<Principal>, 'vouchedUntil' | 'scopes' | 'vouch'>;
 
 /** What a caller uses. */
 export interface Use {
@@ -107,9 +104,7 @@ export class Authenticator {
 
   /** Of a person the token counts, or, where only the id is known, the end of the sign-in. */
   #refusalOfPerson({ scopes }: Caller, end: number, { scope }: Use): string | undefined {
-    const until = scope === 'models' ? end + CALL_OF_PERSON_MS : end;
-    if (until > this.#deps.clock.now() && (scopes?.includes(scope) ?? true)) return undefined;
-    return 'The sign-in is over, or its role was taken away. Sign in again.';
+    return end > this.#deps.clock.now() && (scopes?.includes(scope) ?? true) ? undefined : SIGN_IN_OVER;
   }
 
   #refusalOfKey({ keyId }: Caller, { scope, model }: Use): string | undefined {

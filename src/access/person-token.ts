@@ -17,6 +17,8 @@ const claimsSchema = z
     scopes: z.array(z.enum(PRINCIPAL_SCOPES)),
     /** When the sign-in ends, in ms since the epoch. */
     until: z.number(),
+    /** What the dashboard asks again with. Nobody else can read it. */
+    session: z.string().optional(),
   })
   .transform(({ iss: _iss, aud: _aud, sub: id, exp, ...others }) => ({ ...others, id, expires: exp * 1000 }));
 
@@ -31,8 +33,8 @@ const HEADER = { alg: 'EdDSA', typ: 'berth-person+jwt' };
 const MEANT_FOR = { issuer: 'berth-dashboard', audience: 'berth-api' };
 /** All tokens begin with the same header. */
 const START = `${Buffer.from(JSON.stringify(HEADER)).toString('base64url')}.`;
-/** Characters. The dashboard cuts the name of the user so that a token is shorter. */
-const MAX_LENGTH = 2048;
+/** Characters. The session is as long as a cookie may be, and a third longer in base64. */
+const MAX_LENGTH = 7168;
 /** Characters of a user's name in a token. It is for the log alone. */
 const MAX_NAME = 256;
 /** RFC 8410: what stands before the 32 bytes of an Ed25519 private key. */

@@ -23,6 +23,11 @@ export interface Principal {
   models?: readonly string[];
   /** Of a person: when the dashboard must vouch for them again, in ms since the epoch. */
   vouchedUntil?: number;
+  /**
+   * Asks the dashboard until when the person has a scope, as the cluster says now; undefined when they have lost it. Rejects
+   * when the dashboard does not answer.
+   */
+  vouch?: (scope: PrincipalScope) => Promise<number | undefined>;
 }
 
 /** Which principal it is, and not what it may do. */

@@ -10,7 +10,7 @@ import type { KubeClient } from '../kube/client/client.ts';
 import type { EndpointSlice, Lease, Namespace, Pod, Service } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Agent } from '../lib/lean-http.ts';
-import type { MinuteCounter } from '../runtime/counter.ts';
+import type { MinuteCounter, SharedHoldings } from '../runtime/counter.ts';
 import { watchBilling, TokenMeter } from './billing/token-meter.ts';
 import { RecordWriter } from './billing/record-writer.ts';
 import { OpenCalls } from './calls/open-calls.ts';
@@ -72,6 +72,8 @@ export interface ModelGatewayDeps {
   keyBudgets: KeyBudgetOf;
   /** Sums per API key or tenant and minute, in memory or shared by all replicas. The prefix names what is counted. */
   counter: (prefix: string) => MinuteCounter;
+  /** What all replicas hold of budgets. Undefined where each decides by what it knows. */
+  holdings?: SharedHoldings | undefined;
   /** Keeps the answers that clients may continue; by default in the memory of the process. */
   store?: ResponseStore | undefined;
   /** Absent where no server may scale to zero. */
@@ -119,6 +121,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
   const starts = memory && startsOf(deps, memory, discovery, scaleFromZero.stopping);
   const open = new OpenCalls(deps.access);
   const salts = new CacheSalts(deps);
+  const holds = new BudgetHolds({ holdings: undefined, ...deps });
   const inner: ModelRouterDeps = {
     catalog: () => discovery.catalog,
     dispatcher,
@@ -126,7 +129,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     limiter: new Limiter({ requests: counter('model-requests'), tokens: counter('model-tokens'), ceilings, clock }),
     ceilings,
     caller,
-    holds: new BudgetHolds(deps),
+    holds,
     hurry: (tenant) => writer.hurry(tenant),
     metrics: new GatewayMetrics(registry, {
       endpoints: () => discovery.endpoints,
@@ -159,6 +162,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
       // No call is under way any more: this writes all that is left.
       ended.abort();
       await writing;
+      holds.close();
     },
   };
 }

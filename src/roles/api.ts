@@ -109,6 +109,7 @@ async function createModels(context: RoleContext, { access, authenticator, count
     budgets: budgetReader(caches.get('tenantLimits'), clock),
     keyBudgets: keyBudgetReader(caches.get('apiKeys'), clock),
     counter: (prefix) => counters.counter(prefix),
+    holdings: counters.holdings,
     store,
     scaleFromZero: scaleFromZero(context),
     metricsNameTenants: config.metricsNameTenants,
@@ -161,7 +162,7 @@ function passOn({ process, shutdown }: RoleContext): Beside {
   if (config.dashboardUrl === undefined) return { dashboard: NO_DASHBOARD, terminals };
   const proxy = new DashboardProxy(config.dashboardUrl, clock);
   shutdown.defer('dashboard connections', () => proxy.close());
-  const people = new People({ readKey: () => proxy.signingKey(), clock });
+  const people = new People({ readKey: () => proxy.signingKey(), vouch: proxy.vouch, clock });
   return { dashboard: proxy.handle, people, terminals };
 }
 

@@ -18,7 +18,7 @@ function peopleOf({ process, shutdown }: RoleContext): People | undefined {
   if (config.dashboardUrl === undefined) return undefined;
   const dashboard = new DashboardProxy(config.dashboardUrl, clock);
   shutdown.defer('dashboard connections', () => dashboard.close());
-  return new People({ readKey: () => dashboard.signingKey(), clock });
+  return new People({ readKey: () => dashboard.signingKey(), vouch: dashboard.vouch, clock });
 }
 
 export const sshRole: Role = async (context) => {

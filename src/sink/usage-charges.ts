@@ -43,6 +43,15 @@ function skuOf(interval: Interval) {
   };
 }
 
+/** Who asked for the start is there where that is another than who created the instance. */
+function tagsOf({ pool, startedBy }: Interval): Record<string, string> | null {
+  const tags = {
+    ...(pool !== undefined && { 'berth/pool': pool }),
+    ...(startedBy !== undefined && { 'berth/started-by': startedBy }),
+  };
+  return Object.keys(tags).length === 0 ? null : tags;
+}
+
 function hours(ms: number): string {
   return decimal((BigInt(ms) * 10n ** BigInt(HOUR_DIGITS) + HOUR_MS / 2n) / HOUR_MS, HOUR_DIGITS);
 }
@@ -52,7 +61,7 @@ function hours(ms: number): string {
  * that a backup brings back has another uid, and must not be charged again.
  */
 function startCharges({ instance, uid, interval }: Billed, namespace: string): Charge[] {
-  const { start, pool, product, gpuCount, pricePerHour, currency, createdBy } = interval;
+  const { start, product, gpuCount, pricePerHour, currency, createdBy } = interval;
   const from = timeText(Date.parse(interval.from));
   return partsByMonth(interval).map(({ month, cost, gpuMs }) => {
     const id = `start/${namespace}/${instance}/${start}/${from}/${month.name}`;
@@ -73,7 +82,7 @@ function startCharges({ instance, uid, interval }: Billed, namespace: string): C
         ResourceName: uid === '' ? null : instance,
         ResourceType: uid === '' ? null : 'Instance',
         ...skuOf(interval),
-        Tags: pool === undefined ? null : { 'berth/pool': pool },
+        Tags: tagsOf(interval),
       },
     );
   });

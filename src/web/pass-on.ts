@@ -2,6 +2,8 @@ import type { webcrypto } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
+import { z } from 'zod';
+import type { PrincipalScope } from '../access/principal.ts';
 import { dashboardBodies } from '../http/interface/bodies/body-shares.ts';
 import { hasBody } from '../http/interface/bodies/json-body.ts';
 import { readBody } from '../http/interface/bodies/read-body.ts';
@@ -27,6 +29,8 @@ const RETRY_SECONDS = 2;
 /** What the dashboard reads of a request. API keys and everything else stay here. */
 const TO_DASHBOARD =
   /^(?:accept|accept-encoding|content-type|cookie|host|if-none-match|origin|sec-fetch-.*|x-berth-.*)$/;
+
+const vouchSchema = z.object({ until: z.number().nullable() });
 
 /** When a replica is not told where the dashboard is. */
 export const NO_DASHBOARD: RequestHandler = () => {
@@ -83,13 +87,29 @@ export class DashboardProxy {
     }
   }
 
+  /** Until when the person of a token has the scope; undefined when they have lost it. Rejects when it does not answer. */
+  readonly vouch = async (token: string, scope: PrincipalScope): Promise<number | undefined> => {
+    const answer = await this.#guard.ask(() => this.#ask('POST', '/dashboard/api/vouch', { token, scope }));
+    return vouchSchema.parse(answer).until ?? undefined;
+  };
+
   async #readSigningKey(): Promise<webcrypto.JsonWebKey> {
-    const path = '/dashboard/api/signing-key';
-    const signal = AbortSignal.timeout(CONNECT_MS);
-    const { statusCode, body } = await this.#pool.request({ method: 'GET', path, signal });
-    if (statusCode === 200) return (await body.json()) as webcrypto.JsonWebKey;
+    return (await this.#ask('GET', '/dashboard/api/signing-key')) as webcrypto.JsonWebKey;
+  }
+
+  async #ask(method: 'GET' | 'POST', path: string, asked?: object): Promise<unknown> {
+    const { statusCode, body } = await this.#pool.request({
+      method,
+      path,
+      signal: AbortSignal.timeout(CONNECT_MS),
+      ...(asked && {
+        headers: { 'content-type': 'application/json', 'x-berth-dashboard': '1' },
+        body: JSON.stringify(asked),
+      }),
+    });
+    if (statusCode === 200) return await body.json();
     await body.dump();
-    throw new Error(`The dashboard answered GET ${path} with ${statusCode}.`);
+    throw new Error(`The dashboard answered ${method} ${path} with ${statusCode}.`);
   }
 
   close(): Promise<void> {

@@ -10,8 +10,10 @@ import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { SSH_KEYS } from '../../src/resources/ssh-key.ts';
 import { TENANT_LABEL } from '../../src/resources/tenants/tenant-policy.ts';
 import { newEd25519Key } from '../../src/ssh/login/ed25519-key.ts';
+import { account, BERTH_EDIT, KEY_RIGHTS } from '../support/accounts.ts';
 import { type BerthProcess, startBerth } from '../support/berth-process.ts';
 import { describeWith } from '../support/needs.ts';
+import { PAGE_HEADERS } from '../support/lone-dashboard.ts';
 import { runningInstance } from '../support/running-instance.ts';
 import type { ScriptedEngine } from '../support/scripted-engine.ts';
 import { serveModel } from '../support/serve-model.ts';
@@ -132,6 +134,21 @@ async function answers(token: string, path: string): Promise<void> {
   });
 }
 
+/** A token of the dashboard for somebody who signed in with an account of that name. */
+async function signedIn(name: string): Promise<string> {
+  const credential = await account(tenant.client, tenant.name, name, [...BERTH_EDIT, ...KEY_RIGHTS]);
+  const post = (path: string, body: object, headers = {}) =>
+    fetch(`${berth.url}/dashboard/api${path}`, {
+      method: 'POST',
+      headers: { ...PAGE_HEADERS, ...headers },
+      body: JSON.stringify(body),
+    });
+  const session = await post('/session', { token: credential });
+  const [cookie = ''] = (session.headers.get('set-cookie') ?? '').split(';', 1);
+  const answer = await post('/token', { namespace: tenant.name }, { cookie });
+  return ((await answer.json()) as { token: string }).token;
+}
+
 async function freshKey(): Promise<{ token: string; name: string }> {
   const { token, key } = await createKey(tenant.client, { namespace: tenant.name, displayName: 'times' });
   await answers(token, '/models/small');
@@ -215,6 +232,12 @@ onNode('what was opened ends within a second of', () => {
     const { token, name } = await freshKey();
     const ways = Object.fromEntries(Object.entries(BY_KEY).filter(([way]) => OF_MODELS.test(way)));
     tell('the model', await timesOf(ways, token, () => patched(name, { models: ['other'] })));
+  });
+
+  it('the role of a person', { timeout: 300_000 }, async () => {
+    const token = await signedIn('ada');
+    const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${tenant.name}/rolebindings/ada`;
+    tell('the role of a person', await timesOf(BY_KEY, token, () => tenant.client.raw('DELETE', path)));
   });
 
   it('the label of the tenant', { timeout: 300_000 }, async () => {

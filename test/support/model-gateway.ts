@@ -54,6 +54,8 @@ export interface GatewayOptions {
   ceilings?: CeilingsOf;
   budgets?: BudgetOf;
   keyBudgets?: KeyBudgetOf;
+  /** By default this replica shares nothing with others. */
+  holdings?: ModelGatewayDeps['holdings'];
   /** By default every caller stays as it was. */
   caller?: ModelGatewayDeps['caller'];
   clock?: Clock;

@@ -67,7 +67,7 @@ export async function letIn(
     const { prices } = model;
     call.prices = prices;
     const cost = prices === undefined ? 0n : mostCost(call, model, prices);
-    const taken = holds.take(call.principal, prices, cost);
+    const taken = await holds.take(call.principal, prices, cost);
     if ('hold' in taken) return taken.hold;
     if ('spent' in taken) throw spentError(client, call.dialect, taken.spent);
     const { full: message, passing } = taken;

@@ -40,10 +40,16 @@ export class UncountedBills {
  * millionth of the currency.
  */
 export class BudgetAccount {
+  /** Whose budget it is, in which currency. */
+  readonly name: string;
   /** Calls under way that are held against the budget, and what they may cost together. */
   calls = 0;
   held = 0n;
   readonly #months = new Map<string, UncountedBills>();
+
+  constructor(name: string) {
+    this.name = name;
+  }
 
   billsOf(month: string): UncountedBills {
     let bills = this.#months.get(month);

@@ -10,7 +10,9 @@ import type { Clock } from '../../lib/clock.ts';
 import type { TokenPrices } from '../../resources/model-servers/prices.ts';
 import { formatMoney, parseMoney } from '../../resources/money.ts';
 import { type Budget, budgetSchema } from '../../resources/tenants/budget.ts';
+import type { Holding, SharedHoldings } from '../../runtime/counter.ts';
 import { BudgetAccount } from './budget-account.ts';
+import { ReplicaHolds } from './replica-holds.ts';
 
 /** Amounts of an account for a millionth of a currency. */
 const SCALE = 1_000_000n;
@@ -36,13 +38,16 @@ export interface BudgetHoldsDeps {
   ceilings: CeilingsOf;
   budgets: BudgetOf;
   keyBudgets: KeyBudgetOf;
-  clock: Pick<Clock, 'now'>;
+  /** Undefined where replicas share nothing. */
+  holdings: SharedHoldings | undefined;
+  clock: Pick<Clock, 'now' | 'setTimeout'>;
 }
 
 /** A budget that a call draws on, in the currency of its price. */
 interface Drawn {
   account: BudgetAccount;
   purse: Purse;
+  readPurse: () => Purse | undefined;
   currency: string;
   words: BudgetWords;
 }
@@ -51,16 +56,18 @@ const NOTHING: BudgetHold = { accounts: [], release: () => undefined };
 
 /**
  * Holds against budgets what this process knows and the controller has not counted: calls under way, at the most that they
- * may cost, and bills. Other replicas see nothing of it, so each may hold 1 per cent of a budget, or one call.
+ * may cost, and bills. Other replicas see it in Valkey only, so each may hold 1 per cent of a budget, or one call.
  */
 export class BudgetHolds {
   readonly #deps: BudgetHoldsDeps;
   /** By tenant, owner and currency. */
   readonly #accounts = new Map<string, BudgetAccount>();
+  readonly #replicas: ReplicaHolds;
   #month = '';
 
   constructor(deps: BudgetHoldsDeps) {
     this.#deps = deps;
+    this.#replicas = new ReplicaHolds(deps);
   }
 
   /** That a budget is spent which a call at these prices would draw on; undefined while something is left. */
@@ -69,22 +76,46 @@ export class BudgetHolds {
   }
 
   /** Holds what a call may cost at most against every budget that it draws on, or against none of them. */
-  take(principal: Principal, prices: TokenPrices | undefined, cost: bigint): Taken {
+  async take(principal: Principal, prices: TokenPrices | undefined, cost: bigint): Promise<Taken> {
     const month = monthOf(this.#deps.clock.now());
     if (this.#month !== month.name) this.#beginMonth(month.name);
     const drawn = this.#drawnOn(principal, prices);
+    const taken = this.#takeHere(drawn, month, cost);
+    if (!('hold' in taken)) return taken;
+    const more = roundedUp(cost);
+    const refusals = await Promise.all(
+      drawn.map(async (one) => {
+        const isFirst = one.account.calls === 1;
+        const others = await this.#replicas.refusal(nameIn(month, one), holdingOf(one, month), { more, isFirst });
+        return others === undefined ? [] : [fullMessage(one, month, others)];
+      }),
+    );
+    const [full] = refusals.flat();
+    if (full === undefined) return taken;
+    taken.hold.release();
+    return { full, passing: true };
+  }
+
+  close(): void {
+    this.#replicas.close();
+  }
+
+  /** As far as this process knows. */
+  #takeHere(drawn: readonly Drawn[], month: Month, cost: bigint): Taken {
     const spent = firstSpent(drawn, month);
     if (spent !== undefined) return { spent };
     const full = drawn.find((one) => !hasRoom(one, month, cost));
-    if (full !== undefined) return { full: fullMessage(full, month), passing: !isPromised(full, month) };
-    const accounts = drawn.map(({ account }) => account);
-    if (accounts.length === 0) return { hold: NOTHING };
-    for (const account of accounts) change(account, 1, cost);
+    if (full !== undefined) return { full: fullMessage(full, month, 0n), passing: !isPromised(full, month) };
+    if (drawn.length === 0) return { hold: NOTHING };
+    for (const { account } of drawn) change(account, 1, cost);
     return {
       hold: {
-        accounts,
+        accounts: drawn.map(({ account }) => account),
         release: () => {
-          for (const account of accounts) change(account, -1, -cost);
+          for (const one of drawn) {
+            change(one.account, -1, -cost);
+            this.#replicas.changed(nameIn(month, one));
+          }
         },
       },
     };
@@ -97,13 +128,15 @@ export class BudgetHolds {
     const { namespace, name } = principal;
     const { currency } = prices;
     const { budget, policies } = ceilings(namespace);
-    const ofTenant = purseOf(budget, budgets(namespace), currency);
-    const ofKey = purseOf(budgetOfKey(principal, currency), keyBudgets(principal), currency);
+    const readTenant = () => purseOf(budget, budgets(namespace), currency);
+    const readKey = () => purseOf(budgetOfKey(principal, currency), keyBudgets(principal), currency);
+    const [ofTenant, ofKey] = [readTenant(), readKey()];
     const drawn: Drawn[] = [];
     if (ofTenant !== undefined)
       drawn.push({
         account: this.#account(namespace, TENANT, currency),
         purse: ofTenant,
+        readPurse: readTenant,
         currency,
         words: tenantBudget(policies),
       });
@@ -111,6 +144,7 @@ export class BudgetHolds {
       drawn.push({
         account: this.#account(namespace, asCreatedBy(principal), currency),
         purse: ofKey,
+        readPurse: readKey,
         currency,
         words: keyBudget(name),
       });
@@ -120,7 +154,7 @@ export class BudgetHolds {
   #account(namespace: string, owner: string, currency: string): BudgetAccount {
     const key = JSON.stringify([namespace, owner, currency]);
     let account = this.#accounts.get(key);
-    if (account === undefined) this.#accounts.set(key, (account = new BudgetAccount()));
+    if (account === undefined) this.#accounts.set(key, (account = new BudgetAccount(key)));
     return account;
   }
 
@@ -161,10 +195,11 @@ function firstSpent(all: readonly Drawn[], month: Month): string | undefined {
   return undefined;
 }
 
-function fullMessage(drawn: Drawn, month: Month): string {
+/** @param others millionths that other replicas hold */
+function fullMessage(drawn: Drawn, month: Month, others: bigint): string {
   const { account, purse, currency, words } = drawn;
   const line = { unit: currency, max: formatMoney(purse.max), spent: formatMoney(purse.spent) };
-  const held = formatMoney(purse.reserved + (account.held + uncounted(drawn, month)) / SCALE);
+  const held = formatMoney(purse.reserved + others + (account.held + uncounted(drawn, month)) / SCALE);
   return heldWords(line, held, periodOf(month), words);
 }
 
@@ -172,6 +207,26 @@ function fullMessage(drawn: Drawn, month: Month): string {
 function isPromised(drawn: Drawn, month: Month): boolean {
   const { max, spent, reserved } = drawn.purse;
   return (spent + reserved) * SCALE + uncounted(drawn, month) >= max * SCALE;
+}
+
+/** Budgets of another month have other names, because what was counted of one says nothing of the next. */
+function nameIn(month: Month, { account }: Drawn): string {
+  return `${month.name}:${account.name}`;
+}
+
+/** Reads what this process holds of a budget, with the newest count. */
+function holdingOf(drawn: Drawn, month: Month): () => Pick<Holding, 'held' | 'counted' | 'max'> | undefined {
+  return () => {
+    const purse = drawn.readPurse();
+    if (purse === undefined) return undefined;
+    const { max, spent, reserved } = purse;
+    const held = roundedUp(drawn.account.held + uncounted({ ...drawn, purse }, month));
+    return { held, counted: spent, max: max - reserved };
+  };
+}
+
+function roundedUp(amount: bigint): bigint {
+  return (amount + SCALE - 1n) / SCALE;
 }
 
 /** Whether a call may begin of which nothing but this process knows. The first one may, whatever it costs. */

@@ -3,7 +3,7 @@ import type { Principal } from '../../access/principal.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { Shares } from '../../lib/shares.ts';
 import { whoCanChange, whoCanChangeKey } from '../../resources/tenants/who-can-change.ts';
-import type { MinuteCounter } from '../../runtime/counter.ts';
+import type { MinuteCounter, Sum } from '../../runtime/counter.ts';
 import type { Standings } from './standings.ts';
 
 /** Which limit refuses a call, and who can lift it. */
@@ -105,10 +105,9 @@ export class Limiter {
 
   /** Counts a call in the minute of its key and of its tenant. `standings` learns what is left. */
   async countRequest(principal: Principal, standings?: Standings): Promise<Denied | undefined> {
-    for (const { owner, max, ...denied } of this.#meters(principal, 'requests')) {
-      const { total, resetMs } = await this.#deps.requests.add(owner, 1);
+    for (const [{ max, limit, message }, { total, resetMs }] of await this.#add(principal, 'requests', 1)) {
       standings?.note('requests', { max, total, resetMs });
-      if (total > max) return { ...denied, retryAfterMs: resetMs };
+      if (total > max) return { limit, message, retryAfterMs: resetMs };
     }
     return undefined;
   }
@@ -118,40 +117,36 @@ export class Limiter {
    * up. The real usage replaces the estimate. When it comes in a later minute, it counts in full there.
    */
   async reserveTokens(principal: Principal, estimate: number, standings?: Standings): Promise<Denied | Reservation> {
-    const reserved: Reservation[] = [];
-    const replace = async (tokens: number): Promise<void> => {
-      for (const one of reserved) await one.replace(tokens);
-    };
-    for (const meter of this.#meters(principal, 'tokens')) {
-      const result = await this.#reserve(meter, estimate, standings);
-      if ('replace' in result) {
-        reserved.push(result);
-        continue;
-      }
-      await replace(0);
-      return result;
-    }
-    return reserved.length === 0 ? NO_RESERVATION : { replace };
-  }
-
-  async #reserve(
-    { owner, max, ...denied }: Meter,
-    estimate: number,
-    standings: Standings | undefined,
-  ): Promise<Denied | Reservation> {
     const { tokens: counter, clock } = this.#deps;
     const addedAt = clock.monotonic();
-    const { total, resetMs } = await counter.add(owner, estimate);
-    const isFree = total - estimate < max;
-    // What a refused call asked for is given back.
-    standings?.note('tokens', { max, total: isFree ? total : total - estimate, resetMs });
+    const added = await this.#add(principal, 'tokens', estimate);
     const replace = async (tokens: number): Promise<void> => {
-      const counted = clock.monotonic() < addedAt + resetMs ? estimate : 0;
-      if (tokens !== counted) await counter.add(owner, tokens - counted);
+      for (const [{ owner }, { resetMs }] of added) {
+        const counted = clock.monotonic() < addedAt + resetMs ? estimate : 0;
+        if (tokens !== counted) await counter.add(owner, tokens - counted);
+      }
     };
-    if (isFree) return { replace };
-    await replace(0);
-    return { ...denied, retryAfterMs: resetMs };
+    for (const [{ max, limit, message }, { total, resetMs }] of added) {
+      const isFree = total - estimate < max;
+      // What a refused call asked for is given back.
+      standings?.note('tokens', { max, total: isFree ? total : total - estimate, resetMs });
+      if (isFree) continue;
+      await replace(0);
+      return { limit, message, retryAfterMs: resetMs };
+    }
+    return added.length === 0 ? NO_RESERVATION : { replace };
+  }
+
+  /** Adds points to the meters of a caller; to that of the tenant only where the key's own limit lets the call in. */
+  async #add(principal: Principal, kind: keyof typeof PER_MINUTE, points: number): Promise<[Meter, Sum][]> {
+    const counter = this.#deps[kind];
+    const [first, second] = this.#meters(principal, kind);
+    if (first === undefined) return [];
+    if (second === undefined) return [[first, await counter.add(first.owner, points)]];
+    // The first call is let in whatever it takes of the tokens that are left.
+    const most = kind === 'requests' ? first.max : first.max + points - 1;
+    const [ofKey, ofTenant] = await counter.addBoth({ key: first.owner, most }, second.owner, points);
+    return [[first, ofKey], ...(ofTenant === undefined ? [] : [[second, ofTenant] as [Meter, Sum]])];
   }
 
   /** The key's own limit comes first: calls that it refuses use up nothing of the tenant's. */

@@ -2,7 +2,7 @@ import type { RequestHandler } from 'express';
 import type { CeilingsOf } from '../../access/ceilings.ts';
 import { getPrincipal, type Principal, type PrincipalRef } from '../../access/principal.ts';
 import { whoCanChange } from '../../resources/tenants/who-can-change.ts';
-import type { MinuteCounter } from '../../runtime/counter.ts';
+import type { MinuteCounter, Sum } from '../../runtime/counter.ts';
 import { ApiError } from './errors/api-error.ts';
 
 /** Calls per minute of a key without a limit of its own: far above what people and polling programs need. */
@@ -37,15 +37,19 @@ export class CallLimits {
 
   async count({ keyId, namespace, limits }: PrincipalRef & Pick<Principal, 'limits'>): Promise<Counted> {
     const quota = limits?.requestsPerMinute ?? DEFAULT_REQUESTS_PER_MINUTE;
-    const { total, resetMs } = await this.#counter.add(keyId, 1);
+    // What the key's own limit refuses does not count for the tenant: one key cannot use up the share of the others.
+    const [{ total, resetMs }, ofTenant] = await this.#counter.addBoth(
+      { key: keyId, most: quota },
+      `tenant:${namespace}`,
+      1,
+    );
     const seconds = secondsOf(resetMs);
     const counted = { quota, left: Math.max(0, quota - total), seconds };
-    // What the key's own limit refuses does not count for the tenant: one key cannot use up the share of the others.
-    if (total > quota) {
+    if (ofTenant === undefined) {
       const message = `This key may make ${quota} calls per minute. Wait ${seconds} s.`;
       return { ...counted, refused: { message, seconds } };
     }
-    const refused = await this.#countTenant(namespace);
+    const refused = this.#refusalOfTenant(namespace, ofTenant);
     return refused === undefined ? counted : { ...counted, refused };
   }
 
@@ -55,10 +59,9 @@ export class CallLimits {
     return { total, seconds: secondsOf(resetMs) };
   }
 
-  async #countTenant(tenant: string): Promise<Counted['refused']> {
+  #refusalOfTenant(tenant: string, { total, resetMs }: Sum): Counted['refused'] {
     const { http, policies } = this.#ceilings(tenant);
     const most = http.requestsPerMinute;
-    const { total, resetMs } = await this.#counter.add(`tenant:${tenant}`, 1);
     if (total <= most) return undefined;
     const seconds = secondsOf(resetMs);
     const lift = whoCanChange('http.requestsPerMinute', policies);

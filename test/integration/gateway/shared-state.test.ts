@@ -1,11 +1,15 @@
 import { Redis } from 'iovalkey';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { Counters, Holding, SharedHoldings } from '../../../src/runtime/counter.ts';
+import { sharedCounters } from '../../../src/runtime/shared-counter.ts';
+import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { readReferences } from '../../../src/gateway/state/history.ts';
 import { readItems } from '../../../src/gateway/state/item-lines.ts';
 import type { NewResponse, ResponseStore } from '../../../src/gateway/state/response-store.ts';
 import { ValkeyStore } from '../../../src/gateway/state/valkey-store.ts';
 import { describeWith } from '../../support/needs.ts';
 import { CALLER, post, quiet, startGateway, type TestGateway } from '../../support/model-gateway.ts';
+import { scaledClock } from '../../support/scaled-clock.ts';
 import { startEngine, type ScriptedEngine } from '../../support/scripted-engine.ts';
 import { startValkey, type ValkeyServer } from '../../support/valkey/server.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -138,6 +142,85 @@ describeWith('Python venv')('the store in Valkey', () => {
     await store.put(A, 'r2', stored('two'), MOST);
     expect(await store.get(A, 'r1', 'response')).toBeUndefined();
     expect(await store.get(A, 'r2', 'response')).toBeDefined();
+  });
+});
+
+describeWith('Python venv')('replicas that count in Valkey', () => {
+  let counters: Counters[];
+  let holdings: SharedHoldings[];
+
+  beforeAll(async () => {
+    counters = [1, 2].map(() => sharedCounters(valkey.url, quiet));
+    holdings = counters.flatMap(({ holdings: shared }) => shared ?? []);
+    for (const [index, shared] of holdings.entries())
+      await waitFor('Valkey to be reached', () =>
+        note(shared, `reach-${index}`, {}).then(
+          () => true,
+          () => false,
+        ),
+      );
+  });
+  afterAll(() => {
+    for (const one of counters) one.close();
+  });
+
+  function note(shared: SharedHoldings | undefined, name: string, some: Partial<Holding>) {
+    const holding = { held: 0n, more: 0n, counted: 0n, max: 100n, isFirst: false, ...some };
+    return shared?.note(name, holding) ?? Promise.reject(new Error('nothing is shared'));
+  }
+
+  it('hold together what fits, of the newest count that any of them knows', async () => {
+    const [first, second] = holdings;
+    expect(await note(first, 'a', { more: 60n })).toEqual({ fits: true, others: 0n });
+    expect(await note(second, 'a', { more: 41n })).toEqual({ fits: false, others: 60n });
+    expect(await note(second, 'a', { more: 40n })).toEqual({ fits: true, others: 60n });
+    expect(await note(second, 'a', { held: 40n, more: 1n })).toMatchObject({ fits: false });
+    // The first one has seen its sixty counted, and the second not yet.
+    expect(await note(first, 'a', { counted: 60n })).toEqual({ fits: true, others: 40n });
+    expect(await note(second, 'a', { held: 40n, more: 1n })).toEqual({ fits: false, others: 0n });
+    expect(await note(second, 'a', { held: 0n, more: 1n, isFirst: true })).toMatchObject({ fits: true });
+    expect(await note(first, 'b', { more: 500n, isFirst: true })).toMatchObject({ fits: true });
+    expect(await note(second, 'b', { more: 1n, isFirst: true })).toEqual({ fits: false, others: 500n });
+    expect(await note(first, 'c', { counted: -50n, more: 150n })).toMatchObject({ fits: true });
+    expect(await admin.pttl('berth:held:a')).toBeGreaterThan(20_000);
+  });
+
+  it('count a call that the limit of its key refuses for the key only', async () => {
+    const [counter, other] = counters.map((one) => one.counter('test'));
+    const first = { key: 'key', most: 2 };
+    for (const total of [1, 2])
+      expect(await counter?.addBoth(first, 'tenant', 1)).toMatchObject([{ total }, { total }]);
+    expect(await other?.addBoth(first, 'tenant', 1)).toEqual([{ total: 3, resetMs: expect.any(Number) as number }]);
+    expect(await other?.add('tenant', 1)).toMatchObject({ total: 3 });
+  });
+
+  it('go over a budget by one call together, whatever is counted', async () => {
+    const engine = await startEngine({ contextLength: 2000 });
+    engine.behave({ kind: 'answer', reply: { text: 'Hi', inputTokens: 1000, outputTokens: 1000 }, delayMs: 20 });
+    const budget = { costs: [{ currency: 'USD', max: '1.00' }] };
+    const ceilings = () => ({ ...DEFAULT_CEILINGS, budget, policies: [] });
+    const gateways = await Promise.all(
+      holdings.map((shared) => startGateway(undefined, { holdings: shared, ceilings, clock: scaledClock(60) })),
+    );
+    const price = '500.00';
+    const annotations = {
+      'berth.dev/price-input': price,
+      'berth.dev/price-output': price,
+      'berth.dev/price-currency': 'USD',
+    };
+    for (const gateway of gateways) {
+      gateway.cluster.serve({ name: 'llm', annotations, ports: [engine.port] });
+      await gateway.ready('tiny');
+    }
+    const body = { model: 'tiny', messages: [{ role: 'user', content: 'Hi' }] };
+    const calls = gateways.flatMap((gateway) =>
+      Array.from({ length: 5 }, async () => (await post(gateway, 'chat/completions', body)).status),
+    );
+    const statuses = await Promise.all(calls);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(1);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(9);
+    for (const gateway of gateways) await gateway.close();
+    await engine.close();
   });
 });
 

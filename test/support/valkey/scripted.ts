@@ -26,7 +26,10 @@ export class ScriptedValkey {
     socket.on('data', (data) => {
       const isGreeting = /\r\n(?:info|client)\r\n/i.test(data.toString());
       if (!isGreeting) this.counted += 1;
-      if (!this.hangs) socket.write(isGreeting ? '$7\r\nloads:0\r\n' : '*2\r\n:1000\r\n:60000\r\n');
+      if (this.hangs) return;
+      const sum = ':1000\r\n:60000\r\n';
+      const sums = data.includes('KEYS[2]') ? `*4\r\n${sum}${sum}` : `*2\r\n${sum}`;
+      socket.write(isGreeting ? '$7\r\nloads:0\r\n' : sums);
     });
   }
 }

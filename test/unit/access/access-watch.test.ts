@@ -104,12 +104,45 @@ describe('an access under way', () => {
     expect(whyEnded(access.signal)).toMatch(/over/);
   });
 
-  it('of a person goes on for five minutes as the call of a model, which no newer token reaches', async () => {
-    const access = watch.open(PERSON, USE);
-    await clock.advance(359_000);
-    expect(access.signal.aborted).toBe(false);
-    await clock.advance(2000);
-    expect(whyEnded(access.signal)).toMatch(/over/);
+  it('of a person who calls a model goes on for as long as the dashboard vouches for them', async () => {
+    const answers: (number | undefined | 'silence')[] = [];
+    const vouch = (): Promise<number | undefined> => {
+      const answer = answers.shift() ?? 'silence';
+      return answer === 'silence' ? Promise.reject(new Error('no answer')) : Promise.resolve(answer);
+    };
+    const caller = { ...PERSON, vouch };
+    const [call, stream] = [watch.open(caller, USE), watch.open({ ...caller }, { scope: 'compute:read' })];
+    for (let second = 0; second < 90; second += 1) {
+      answers.push(...Array.from({ length: 4 }, () => clock.now() + 20_000));
+      await clock.advance(1000);
+      answers.length = 0;
+    }
+    // Streams go on with the next token.
+    expect([call.signal.aborted, stream.signal.aborted]).toEqual([false, true]);
+    await clock.advance(15_000);
+    expect(call.signal.aborted).toBe(false);
+    await clock.advance(10_000);
+    expect(whyEnded(call.signal)).toMatch(/over/);
+  });
+
+  it('of a person ends within a second when the cluster takes the role away, whatever it is', async () => {
+    let asked = 0;
+    let until: number | undefined = clock.now() + 20_000;
+    const vouch = (): Promise<number | undefined> => {
+      asked += 1;
+      return Promise.resolve(until);
+    };
+    const open = (use: Use) => watch.open({ ...PERSON, vouch }, use);
+    const all = [open(USE), open({ scope: 'compute:read' }), open({ scope: 'compute:read' })];
+    await clock.advance(500);
+    // Once for each scope.
+    expect(asked).toBe(2);
+    until = undefined;
+    await clock.advance(1000);
+    for (const { signal } of all) expect(whyEnded(signal)).toMatch(/role was taken away/);
+    for (const one of all) one.close();
+    await clock.advance(1000);
+    expect(clock.pending).toBe(0);
   });
 
   it('ends when it turns out to be a call of another model', () => {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ROOT } from '../../../tools/lib/paths.ts';
-import { NEEDS } from '../../../src/web/token-routes.ts';
+import { NEEDS } from '../../../src/web/scopes.ts';
 
 it('the account of the local cluster may do what each scope of a person needs', () => {
   const text = readFileSync(join(ROOT, 'docs/local-cluster.md'), 'utf8');

@@ -167,85 +167,88 @@ describe('what a replica holds', () => {
         ...status,
       }),
       keyBudgets: () => undefined,
-      clock: { now: () => world.now },
+      holdings: undefined,
+      clock: { now: () => world.now, setTimeout: () => () => undefined },
     });
     const take = (cost: bigint, caller = CALLER, prices = PRICES) => holds.take(caller, prices, cost);
     return { world, holds, take };
   }
 
-  it('is one per cent of a budget or one call, and comes back when a call ends', () => {
+  it('is one per cent of a budget or one call, and comes back when a call ends', async () => {
     const { take } = setup();
-    const first = take(50n * CENT);
-    expect(take(1n)).toHaveProperty('full');
+    const first = await take(50n * CENT);
+    expect(await take(1n)).toHaveProperty('full');
     if ('hold' in first) first.hold.release();
-    const small = Array.from({ length: 10 }, () => take(CENT));
+    const small = await Promise.all(Array.from({ length: 10 }, () => take(CENT)));
     expect(small.every((one) => 'hold' in one)).toBe(true);
-    expect(take(CENT)).toHaveProperty('full');
+    expect(await take(CENT)).toHaveProperty('full');
     const [one] = small;
     if (one && 'hold' in one) one.hold.release();
-    expect(take(CENT)).toHaveProperty('hold');
+    expect(await take(CENT)).toHaveProperty('hold');
   });
 
-  it('is never more than what is left', () => {
+  it('is never more than what is left', async () => {
     const { take, world } = setup();
     world.spent = '9.97';
-    expect(take(2n * CENT)).toHaveProperty('hold');
-    expect(take(2n * CENT)).toHaveProperty('full');
-    expect(take(CENT)).toHaveProperty('hold');
+    expect(await take(2n * CENT)).toHaveProperty('hold');
+    expect(await take(2n * CENT)).toHaveProperty('full');
+    expect(await take(CENT)).toHaveProperty('hold');
     world.spent = '10.00';
-    expect(take(0n)).toHaveProperty('spent');
+    expect(await take(0n)).toHaveProperty('spent');
   });
 
-  it('leaves what starts have set aside for their first hour', () => {
+  it('leaves what starts have set aside for their first hour', async () => {
     const { take } = setup({ lines: [{ unit: 'USD', max: '10.00', spent: '4.00', reserved: '5.98' }] });
-    expect(take(CENT)).toHaveProperty('hold');
-    expect(take(CENT)).toHaveProperty('hold');
-    expect(take(CENT)).toMatchObject({ passing: true, full: expect.stringContaining('6.00 are held') as string });
+    expect(await take(CENT)).toHaveProperty('hold');
+    expect(await take(CENT)).toHaveProperty('hold');
+    expect(await take(CENT)).toMatchObject({ passing: true, full: expect.stringContaining('6.00 are held') as string });
     const promised = setup({ lines: [{ unit: 'USD', max: '10.00', spent: '4.00', reserved: '6.00' }] });
-    expect(promised.take(1n)).toMatchObject({ passing: false });
+    expect(await promised.take(1n)).toMatchObject({ passing: false });
   });
 
-  it('is held against the budget of the key too, and what one refuses is held against none', () => {
+  it('is held against the budget of the key too, and what one refuses is held against none', async () => {
     const { take } = setup();
     const poor = { ...CALLER, name: 'poor', limits: { budget: { costs: [{ currency: 'USD', max: '1.00' }] } } };
-    expect(take(CENT, poor)).toHaveProperty('hold');
-    expect(take(CENT, poor)).toMatchObject({ full: expect.stringContaining('APIKey poor') as string });
-    const rich = Array.from({ length: 9 }, () => take(CENT));
+    expect(await take(CENT, poor)).toHaveProperty('hold');
+    expect(await take(CENT, poor)).toMatchObject({ full: expect.stringContaining('APIKey poor') as string });
+    const rich = await Promise.all(Array.from({ length: 9 }, () => take(CENT)));
     expect(rich.every((one) => 'hold' in one)).toBe(true);
-    expect(take(CENT)).toMatchObject({ full: expect.stringContaining('this tenant') as string });
+    expect(await take(CENT)).toMatchObject({ full: expect.stringContaining('this tenant') as string });
   });
 
-  it('is nothing for a call that is free, in a budget that is spent or of nothing', () => {
+  it('is nothing for a call that is free, in a budget that is spent or of nothing', async () => {
     const { take, world } = setup();
     world.spent = '10.00';
     const free = { input: '0', cachedInput: '0.00', output: '0', currency: 'USD' };
-    expect(take(0n, CALLER, free)).toMatchObject({ hold: { accounts: [] } });
+    expect(await take(0n, CALLER, free)).toMatchObject({ hold: { accounts: [] } });
     world.spent = '0.00';
     world.budget = { costs: [{ currency: 'USD', max: '0' }] };
-    expect(take(0n, CALLER, free)).toHaveProperty('hold');
-    expect(take(1n)).toMatchObject({ spent: expect.stringContaining('is spent: 0.00 of 0.00 USD') as string });
+    expect(await take(0n, CALLER, free)).toHaveProperty('hold');
+    expect(await take(1n)).toMatchObject({ spent: expect.stringContaining('is spent: 0.00 of 0.00 USD') as string });
   });
 
-  it('is refused in a currency that the budget does not name, and in GPU-hours concerns nobody', () => {
+  it('is refused in a currency that the budget does not name, and in GPU-hours concerns nobody', async () => {
     const { take, world } = setup({ lines: [{ unit: 'EUR', max: '0.00', spent: '3.00' }] });
-    expect(take(CENT, CALLER, { ...PRICES, currency: 'EUR' })).toHaveProperty('spent');
-    expect(take(CENT)).toHaveProperty('hold');
+    expect(await take(CENT, CALLER, { ...PRICES, currency: 'EUR' })).toHaveProperty('spent');
+    expect(await take(CENT)).toHaveProperty('hold');
     world.budget = { costs: [], gpuHours: 0 };
-    expect(take(100_000n * CENT, CALLER, { ...PRICES, currency: 'EUR' })).toMatchObject({ hold: { accounts: [] } });
+    expect(await take(100_000n * CENT, CALLER, { ...PRICES, currency: 'EUR' })).toMatchObject({
+      hold: { accounts: [] },
+    });
   });
 
-  it('counts bills of the month that no count has, and those of the month before no more', () => {
+  it('counts bills of the month that no count has, and those of the month before no more', async () => {
     const { take, world } = setup();
-    const taken = take(CENT);
+    const taken = await take(CENT);
     if (!('hold' in taken)) throw new Error('was not taken');
     const [account] = taken.hold.accounts;
     account?.billsOf('2026-11').add(999n * CENT);
     taken.hold.release();
-    expect(take(CENT)).toHaveProperty('full');
+    expect(await take(CENT)).toHaveProperty('full');
     account?.billsOf('2026-11').add(CENT);
-    expect(take(CENT)).toMatchObject({ spent: expect.stringContaining('10.00 of 10.00 USD') as string });
+    expect(await take(CENT)).toMatchObject({ spent: expect.stringContaining('10.00 of 10.00 USD') as string });
     world.now += 2000;
-    expect(take(CENT)).toHaveProperty('hold');
+    expect(await take(CENT)).toHaveProperty('hold');
   });
 });
 

@@ -28,13 +28,13 @@ const REPORT = {
   ],
 };
 
-function report(over: object = {}): Measured {
+function report(over: object = {}): Promise<Measured> {
   return readReport(JSON.stringify({ ...REPORT, ...over }), NOW);
 }
 
 describe('the report of an exporter', () => {
-  it('becomes series of equal length, in base units', () => {
-    expect(report()).toEqual({
+  it('becomes series of equal length, in base units', async () => {
+    expect(await report()).toEqual({
       at: NOW - 3500,
       gpuSource: 'nvidia-smi',
       gpus: [{ uuid: UUID }],
@@ -46,15 +46,15 @@ describe('the report of an exporter', () => {
         { name: 'gpu_power_watts', gpu: 0, values: [70.5, null] },
       ],
     });
-    const young = report({ series: [REPORT.series[1], { name: 'cpu_cores', values: [1] }] });
+    const young = await report({ series: [REPORT.series[1], { name: 'cpu_cores', values: [1] }] });
     expect(young.series.map(({ values }) => values)).toEqual([
       [1024, 2048],
       [null, 1],
     ]);
   });
 
-  it('is only numbers of known series, whatever the tenant puts in its place', () => {
-    const lie = report({
+  it('is only numbers of known series, whatever the tenant puts in its place', async () => {
+    const lie = await report({
       age: -5,
       tool: 'evil"} 1\n',
       gpus: [{ uuid: 'GPU-1"} 1\nberth_up 1' }, { uuid: 7 }],
@@ -82,8 +82,31 @@ describe('the report of an exporter', () => {
     ['many series', { series: Array(1_000).fill(REPORT.series[0]) }],
     ['many GPUs', { gpus: Array.from({ length: 65 }, () => ({ uuid: UUID })) }],
     ['no series', { series: 'none' }],
-  ])('is none with %s', (_what, over) => {
-    expect(() => report(over)).toThrow();
+    ['a series that is none', { series: [REPORT.series[0], 1] }],
+    ['a long series', { series: [{ name: 'cpu_cores', values: [1], x: 'x'.repeat(20_000) }] }],
+    ['much beside its series', { x: 'x'.repeat(70_000) }],
+  ])('is none with %s', async (_what, over) => {
+    await expect(report(over)).rejects.toThrow();
+  });
+
+  it('hides no series behind another spelling, and is read by parts that others come between', async () => {
+    const text = JSON.stringify(REPORT).replace('"series"', String.raw`"s\u0065ries"`);
+    await expect(readReport(text, NOW)).rejects.toThrow();
+    const gpus = Array.from({ length: 64 }, () => ({ uuid: UUID }));
+    const values = Array.from({ length: MAX_VALUES }, (_, index) => index + 0.123456789012);
+    const names = ['gpu_utilization_percent', 'gpu_power_watts', 'gpu_memory_used_bytes', 'gpu_temperature_celsius'];
+    const series = gpus.flatMap((_, gpu) => names.map((name) => ({ name, gpu, values })));
+    let turns = 0;
+    const count = (): void => {
+      turns += 1;
+      again = setImmediate(count);
+    };
+    let again = setImmediate(count);
+    const read = await report({ gpus, series });
+    clearImmediate(again);
+    expect(read.series).toHaveLength(256);
+    expect(read.series.at(-1)?.values).toHaveLength(MAX_VALUES);
+    expect(turns).toBeGreaterThanOrEqual(7);
   });
 });
 
@@ -132,25 +155,25 @@ describe('DCGM exporter', () => {
     ]);
   });
 
-  it('adds Xid errors to an exporter that measures the GPU, and all to one that measures none', () => {
+  it('adds Xid errors to an exporter that measures the GPU, and all to one that measures none', async () => {
     const dcgm = readDcgm(DCGM, OWN_POD, NOW);
-    const both = withDcgm(report(), dcgm);
+    const both = withDcgm(await report(), dcgm);
     expect(both?.series.slice(REPORT.series.length)).toEqual([{ name: 'gpu_last_xid', gpu: 0, values: [null, 31] }]);
     expect(both?.gpuSource).toBe('nvidia-smi');
-    const blind = withDcgm(report({ tool: 'none', gpus: [], series: REPORT.series.slice(0, 2) }), dcgm);
+    const blind = withDcgm(await report({ tool: 'none', gpus: [], series: REPORT.series.slice(0, 2) }), dcgm);
     expect(blind?.gpuSource).toBe('dcgm');
     expect(blind?.series.find(({ name }) => name === 'gpu_utilization_ratio')?.values).toEqual([null, 0.44]);
     expect(withDcgm(undefined, undefined)).toBeUndefined();
   });
 });
 
-it('is written as Prometheus reads it', () => {
-  const text = prometheusText('one', report(), 'prometheus');
+it('is written as Prometheus reads it', async () => {
+  const text = prometheusText('one', await report(), 'prometheus');
   expect(text).toContain('# TYPE berth_instance_cpu_seconds_total counter\n');
   expect(text).toContain('berth_instance_cpu_seconds_total{instance_id="one"} 12.5\n');
   expect(text).toContain(`berth_instance_gpu_utilization_ratio{instance_id="one",gpu="0",uuid="${UUID}"} 0.97\n`);
   expect(text).not.toMatch(/gpu_power_watts|cpu_cores|EOF/);
-  const open = prometheusText('one', report(), 'openmetrics');
+  const open = prometheusText('one', await report(), 'openmetrics');
   expect(open).toContain('# TYPE berth_instance_cpu_seconds counter\n');
   expect(open.endsWith('\n# EOF\n')).toBe(true);
 });

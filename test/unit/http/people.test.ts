@@ -23,7 +23,8 @@ function world() {
     asked += 1;
     return isThere ? Promise.resolve(publicPart(key)) : Promise.reject(new Error('no dashboard'));
   };
-  const people = new People({ readKey, clock });
+  const vouch = (token: string, scope: string) => Promise.resolve(token === '' || scope !== 'models' ? undefined : 7);
+  const people = new People({ readKey, vouch, clock });
   return {
     clock,
     people,
@@ -66,6 +67,12 @@ it('finds a person in one tenant, and asks the dashboard once', async () => {
   });
   expect(await callerOf(people, `Bearer ${await token()}`)).toBeDefined();
   expect(asked()).toBe(1);
+});
+
+it('asks the dashboard about a person again, with the token', async () => {
+  const { people, token } = world();
+  const caller = await callerOf(people, `Bearer ${await token()}`);
+  expect([await caller?.vouch?.('models'), await caller?.vouch?.('compute:read')]).toEqual([7, undefined]);
 });
 
 it('leaves keys, wrong tokens and every token without a dashboard to the check of keys', async () => {

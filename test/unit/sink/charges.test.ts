@@ -121,6 +121,16 @@ test('a start is one charge, whether the status says it or the record, and also 
   expect(ids(chargesOfInstance(restored))).toEqual(ids(fromStatus));
 });
 
+test('a start says who asked for it where that is another than who created the instance', () => {
+  const tagsOf = (claim: Partial<Claim>) => rowsOf(ofStatus({ intervals: [interval(0, 1000, claim)] }))[0]?.Tags;
+  const created = tagsOf({ createdBy: 'key/ci' });
+  expect(created).toEqual({ 'berth/pool': 'default' });
+  expect(tagsOf({ createdBy: 'key/ci', startedBy: 'person/ada' })).toEqual({
+    ...(created as object),
+    'berth/started-by': 'person/ada',
+  });
+});
+
 test('what was created by a client of the Kubernetes API has no sub account', () => {
   const [row] = rowsOf(ofStatus({ intervals: [interval(0, 1000)] }));
   expect(row).toMatchObject({ SubAccountId: null, SubAccountName: null, SubAccountType: null });

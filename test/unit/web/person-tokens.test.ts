@@ -1,5 +1,5 @@
 import { createPublicKey, type webcrypto } from 'node:crypto';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type PersonClaims, readPersonToken } from '../../../src/access/person-token.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
@@ -143,4 +143,52 @@ it('is refused without a session, to another site, and at once when the account 
   expect((await ask({ cookie: session, 'x-berth-dashboard': '' })).status).toBe(403);
   hasAccount = false;
   expect((await ask({ cookie: session })).status).toBe(401);
+});
+
+describe('what goes on for longer than its token', () => {
+  const vouched = async (token: unknown, scope: string): Promise<unknown> => {
+    const body = JSON.stringify({ token, scope });
+    const answer = await fetch(`${url}/vouch`, { method: 'POST', headers: PAGE_HEADERS, body });
+    return answer.status === 200 ? ((await answer.json()) as { until: unknown }).until : answer.status;
+  };
+  const tokenOf = async (): Promise<string> => {
+    const answer = await ask({ cookie: await cookie() });
+    return ((await answer.json()) as { token: string }).token;
+  };
+
+  it('is vouched for as long as the person has the role, also with a token that is over', async () => {
+    const token = await tokenOf();
+    expect(await vouched(token, 'models')).toBe(clock.now() + 20_000);
+    clock.stall(60_000);
+    expect(await vouched(token, 'models')).toBe(clock.now() + 20_000);
+    mayDo = ({ resource }) => resource !== 'apikeys';
+    expect([await vouched(token, 'models'), await vouched(token, 'compute:read')]).toEqual([
+      null,
+      clock.now() + 20_000,
+    ]);
+  });
+
+  it('ends with the account, and with the sign-in', async () => {
+    const token = await tokenOf();
+    hasAccount = false;
+    clock.stall(16_000);
+    expect(await vouched(token, 'models')).toBeNull();
+    hasAccount = true;
+    expect(await vouched(token, 'models')).toBe(clock.now() + 20_000);
+    clock.stall(3_600_000);
+    expect(await vouched(token, 'models')).toBeNull();
+  });
+
+  it('needs a token that the dashboard made, with that scope; the session in it is for nothing else', async () => {
+    const token = await tokenOf();
+    expect(await vouched(`${token.slice(0, -4)}AAAA`, 'models')).toBeNull();
+    mayDo = ({ verb }) => verb === 'list';
+    expect(await vouched(await tokenOf(), 'models')).toBeNull();
+    const { session = '' } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as {
+      session?: string;
+    };
+    expect(session).not.toBe('');
+    expect((await ask({ cookie: `__Host-berth_session=${session}` })).status).toBe(401);
+    expect(Buffer.from(session, 'base64url').toString('latin1')).not.toContain('opaque');
+  });
 });

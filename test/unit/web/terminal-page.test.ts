@@ -58,7 +58,11 @@ describeWith('chromium')('the terminal in the page', () => {
     await buildPage();
     const clock = systemClock();
     const key = publicPart(personSigningKey(Buffer.alloc(32, 1)));
-    const people = new People({ readKey: () => Promise.resolve(key), clock });
+    const people = new People({
+      readKey: () => Promise.resolve(key),
+      vouch: () => Promise.reject(new Error('there is no dashboard')),
+      clock,
+    });
     world = await terminalWorld({
       clock,
       callers: {

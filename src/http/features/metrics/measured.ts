@@ -1,6 +1,8 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { z } from 'zod';
 import { isObject } from '../../../lib/json.ts';
 import { countStructure } from '../../../lib/json-structure.ts';
+import { cutList } from './report-pieces.ts';
 import { isSeriesName, MAX_GPUS, MAX_VALUES, type MetricsRecord, type SeriesName } from './schema.ts';
 
 export type GpuSource = NonNullable<MetricsRecord['gpu_source']>;
@@ -34,6 +36,11 @@ const MAX_AGE = 3_600;
 const MAX_SERIES = 16 + MAX_GPUS * 8;
 /** Objects, lists and commas of the longest report: a schema looks at each before it refuses. */
 const STRUCTURE_MAX = MAX_SERIES * (MAX_VALUES + 8);
+/** Characters of a report beside its series, and of one series. */
+const MAX_REST = 64 * 1024;
+const MAX_ONE = 16 * 1024;
+/** Series that are read in one go: some two milliseconds. Others have their turn after them. */
+const SERIES_AT_ONCE = 32;
 
 const numberSchema = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
 
@@ -45,15 +52,14 @@ const reportSchema = z.object({
   tool: z.enum(['nvidia-smi', 'rocm-smi']).nullable().catch(null),
   gpus: z.array(z.object({ uuid: z.string().regex(UUID).nullable().catch(null) })).max(MAX_GPUS),
   totals: z.unknown(),
-  series: z
-    .array(
-      z.object({
-        name: z.string().max(64),
-        gpu: z.int().min(0).max(MAX_GPUS).nullish(),
-        values: valuesSchema,
-      }),
-    )
-    .max(MAX_SERIES),
+  // Without those that were cut out.
+  series: z.array(z.unknown()).max(0),
+});
+
+const seriesSchema = z.object({
+  name: z.string().max(64),
+  gpu: z.int().min(0).max(MAX_GPUS).nullish(),
+  values: valuesSchema,
 });
 
 /** Powers of ten up to here are exact. */
@@ -90,25 +96,43 @@ function counters(totals: unknown): Measured['totals'] {
 
 /**
  * What the exporter of an instance reports, at `now` (milliseconds since the epoch). It runs in the tenant's container:
- * only known series with numbers are kept, and at most an hour of them. Throws when it is no report.
+ * only known series with numbers are kept, and at most an hour of them. Rejects when it is no report.
  */
-export function readReport(text: string, now: number): Measured {
-  if (countStructure(Buffer.from(text), STRUCTURE_MAX) > STRUCTURE_MAX) throw new Error('The report is too long.');
-  const { age, tool, gpus, totals, series } = reportSchema.parse(JSON.parse(text));
-  const length = Math.max(0, ...series.map(({ values }) => values.length));
+export async function readReport(text: string, now: number): Promise<Measured> {
+  const bytes = Buffer.from(text);
+  if (countStructure(bytes, STRUCTURE_MAX) > STRUCTURE_MAX) throw tooLong();
+  await turn();
+  const pieces = cutList(bytes, 'series', MAX_SERIES);
+  if (pieces === undefined) throw tooLong();
+  const { rest, elements } = pieces;
+  if (rest.length > MAX_REST || elements.some((one) => one.length > MAX_ONE)) throw tooLong();
+  const { age, tool, gpus, totals } = reportSchema.parse(JSON.parse(rest));
   const seen = new Set<string>();
-  const kept: Series[] = [];
-  for (const one of series) {
+  const found: Series[] = [];
+  let length = 0;
+  for (const [index, element] of elements.entries()) {
+    if (index % SERIES_AT_ONCE === 0) await turn();
+    const one = seriesSchema.parse(JSON.parse(element));
+    length = Math.max(length, one.values.length);
     const name = nameOf(one.name);
     const gpu = one.gpu ?? null;
     const isOfGpu = name.startsWith('gpu_');
     if (!isSeriesName(name) || isOfGpu !== (gpu !== null) || (gpu !== null && gpu >= gpus.length)) continue;
     if (seen.has(`${name}/${gpu}`)) continue;
     seen.add(`${name}/${gpu}`);
-    const values = valuesOf(one);
-    kept.push({ name, gpu, values: [...Array<null>(length - values.length).fill(null), ...values] });
+    found.push({ name, gpu, values: valuesOf(one) });
   }
-  return { at: now - age * 1000, gpuSource: tool, gpus, series: kept, totals: counters(totals) };
+  const series = found.map((one) => ({ ...one, values: padded(one.values, length) }));
+  return { at: now - age * 1000, gpuSource: tool, gpus, series, totals: counters(totals) };
+}
+
+function tooLong(): Error {
+  return new Error('The report is too long.');
+}
+
+/** What is not known of the time before. */
+function padded(values: readonly (number | null)[], length: number): (number | null)[] {
+  return values.length === length ? [...values] : [...Array<null>(length - values.length).fill(null), ...values];
 }
 
 /** Adds what DCGM says now: all of the GPUs where the exporter measures none, else the Xid errors alone. */

@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject, type webcrypto } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isPersonToken, personPrincipal, readPersonToken } from '../../../access/person-token.ts';
-import { type Principal, setPrincipal } from '../../../access/principal.ts';
+import { type Principal, type PrincipalScope, setPrincipal } from '../../../access/principal.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { Step } from '../step.ts';
 import { tokenOfRequest } from './middleware.ts';
@@ -12,6 +12,8 @@ const ASK_AGAIN_MS = 5_000;
 export interface PeopleDeps {
   /** Asks the dashboard for the public part of its key. */
   readKey: () => Promise<webcrypto.JsonWebKey>;
+  /** Asks the dashboard whether the person of a token still has the scope, as `Principal.vouch` does. */
+  vouch: (token: string, scope: PrincipalScope) => Promise<number | undefined>;
   clock: Clock;
 }
 
@@ -40,7 +42,7 @@ export class People {
   async #read(token: string): Promise<Principal | undefined> {
     const key = this.#key;
     const claims = key && (await readPersonToken(token, { key, now: this.#deps.clock.now() }));
-    return claims && personPrincipal(claims);
+    return claims && { ...personPrincipal(claims), vouch: (scope) => this.#deps.vouch(token, scope) };
   }
 
   #ask(): Promise<void> {
