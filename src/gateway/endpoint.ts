@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import { EndpointBreaker, type OnBreak } from './balance/endpoint-breaker.ts';
 import { hash32 } from './balance/hash.ts';
 import type { EngineCredential } from './discovery/engine-credential.ts';
-import type { Probe, Target } from './discovery/types.ts';
+import { type Probe, type Target, workloadOf } from './discovery/types.ts';
 
 /** What a model server's metrics said when they were last read. */
 export interface ServerLoad {
@@ -35,6 +35,8 @@ export interface Flight {
 /** One address that requests may be sent to, and what this process knows of it. Lives as long as the address. */
 export class Endpoint {
   readonly key: string;
+  /** Its pod and port. */
+  readonly place: string;
   /** Opaque name for headers and logs: tells endpoints apart and hides their addresses. */
   readonly name: string;
   /** That of its Service. */
@@ -51,6 +53,8 @@ export class Endpoint {
   mediaHosts: readonly string[];
   /** Tenants of several namespaces may call it. */
   isShared: boolean;
+  /** What runs it, where that may scale to zero. */
+  workload: string | undefined;
   load: ServerLoad | undefined;
   /** When `steps` was last seen to have changed. Milliseconds, monotonic. */
   movedAt = 0;
@@ -68,6 +72,7 @@ export class Endpoint {
 
   constructor(target: Target, clock: Clock, onBreak?: OnBreak) {
     this.key = target.key;
+    this.place = target.place;
     this.name = `ep-${hash32(target.key).toString(36).padStart(7, '0')}`;
     this.namespace = target.server.namespace;
     this.breaker = new EndpointBreaker(clock, onBreak);
@@ -77,6 +82,7 @@ export class Endpoint {
     this.credential = target.credential;
     this.mediaHosts = target.server.mediaHosts ?? [];
     this.isShared = target.server.sharedRank !== undefined;
+    this.workload = workloadOf(target.server);
   }
 
   /** What the balancer compares. A request without its first byte counts twice. */
@@ -104,6 +110,7 @@ export class Endpoint {
     this.credential = target.credential;
     this.mediaHosts = target.server.mediaHosts ?? [];
     this.isShared = target.server.sharedRank !== undefined;
+    this.workload = workloadOf(target.server);
     this.probe = probe;
   }
 }

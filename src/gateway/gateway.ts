@@ -170,5 +170,6 @@ function startsOf(
   stopping: AbortSignal,
 ): Starts {
   const catalog = () => discovery.catalog;
-  return new Starts({ leases, services, pods, catalog, states: () => discovery.states, stopping, clock });
+  const [states, endpoints] = [() => discovery.states, () => discovery.endpoints];
+  return new Starts({ leases, services, pods, catalog, states, endpoints, stopping, clock });
 }
