@@ -3,6 +3,7 @@ import { HangGuard } from '../lib/hang-guard.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EndpointBreaker, type OnBreak } from './balance/endpoint-breaker.ts';
 import { hash32 } from './balance/hash.ts';
+import { Window, workOf } from './balance/window.ts';
 import type { EngineCredential } from './discovery/engine-credential.ts';
 import { type Probe, type Target, workloadOf } from './discovery/types.ts';
 
@@ -41,7 +42,11 @@ export class Endpoint {
   readonly name: string;
   /** That of its Service. */
   readonly namespace: string;
+  /** UID of its Service. */
+  server: string;
   readonly breaker: EndpointBreaker;
+  /** How many requests of this process it may have. */
+  readonly window = new Window();
   /** For questions about tokens. */
   readonly guard: HangGuard;
   origin: string;
@@ -75,6 +80,7 @@ export class Endpoint {
     this.place = target.place;
     this.name = `ep-${hash32(target.key).toString(36).padStart(7, '0')}`;
     this.namespace = target.server.namespace;
+    this.server = target.server.uid;
     this.breaker = new EndpointBreaker(clock, onBreak);
     this.guard = new HangGuard(clock);
     this.origin = target.origin;
@@ -90,6 +96,11 @@ export class Endpoint {
     return this.inFlight + this.waiting;
   }
 
+  /** One more request of this process may go there. */
+  get hasRoom(): boolean {
+    return this.inFlight < this.window.size;
+  }
+
   /** A byte of the answer to this request came at `now`. */
   heard(flight: Flight, now: number): void {
     this.heardAt = now;
@@ -102,6 +113,12 @@ export class Endpoint {
   measured(load: ServerLoad): void {
     if (load.steps !== this.load?.steps) this.movedAt = load.at;
     this.load = load;
+    this.window.note(load, this.inFlight);
+  }
+
+  /** It has no metrics: what it has to do is seen in its answers. */
+  watched(now: number): void {
+    this.window.note(workOf(this.flights, now), this.inFlight);
   }
 
   update(target: Target, probe: Probe | undefined): void {
@@ -111,6 +128,7 @@ export class Endpoint {
     this.mediaHosts = target.server.mediaHosts ?? [];
     this.isShared = target.server.sharedRank !== undefined;
     this.workload = workloadOf(target.server);
+    this.server = target.server.uid;
     this.probe = probe;
   }
 }

@@ -115,6 +115,11 @@ export class Discovery {
     return [...this.#endpoints.values(), ...this.#left];
   }
 
+  /** Reads the metrics of these servers now. */
+  read(endpoints: readonly Endpoint[]): void {
+    this.#scraper.look(endpoints);
+  }
+
   start(): void {
     const { services, slices, pods, namespaces, tenants, memory } = this.#deps;
     this.#unsubscribe = [

@@ -32,13 +32,7 @@ async function streaming(): Promise<World> {
   leases.sleep(AGAIN);
   const { client, store } = leases;
   const gateway = await startGateway(undefined, {
-    scaleFromZero: {
-      client,
-      leases: store,
-      namespaces: ['berth-system'],
-      identity: 'replica-1',
-      stopping: new AbortController().signal,
-    },
+    scaleFromZero: { client, leases: store, namespaces: ['berth-system'], identity: 'replica-1' },
   });
   closers.push(() => gateway.close());
   const serve = (): void => gateway.cluster.serve({ name: 'tiny', annotations: ANNOTATIONS, ports: [engine.port] });
