@@ -39,6 +39,7 @@ function toPrincipal(key: ApiKey): Principal {
     scopes: scopesOf(key),
     ...(key.spec.limits && { limits: key.spec.limits }),
     ...(key.spec.models && { models: key.spec.models }),
+    ...(key.spec.priority && { priority: key.spec.priority }),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { type ApiKey, createdByKey, SCOPES } from '../resources/api-key.ts';
+import { type ApiKey, createdByKey, type Priority, SCOPES } from '../resources/api-key.ts';
 import { covers } from '../resources/tenants/ceilings.ts';
 
 /**
@@ -21,6 +21,8 @@ export interface Principal {
   limits?: NonNullable<ApiKey['spec']['limits']>;
   /** Names of models, or starts of names with a * at the end. Absent: every model of the tenant. */
   models?: readonly string[];
+  /** Of its model calls among those of the tenant. Absent: normal. */
+  priority?: Priority;
   /** Of a person: when the dashboard must vouch for them again, in ms since the epoch. */
   vouchedUntil?: number;
   /**

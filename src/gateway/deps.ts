@@ -11,6 +11,7 @@ import type { BodyShares } from './limits/body-shares.ts';
 import type { BudgetHolds } from './limits/budget-holds.ts';
 import type { Limiter } from './limits/limiter.ts';
 import type { RetryBudgets } from './limits/retry-budgets.ts';
+import type { CallQueue } from './queue/call-queue.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { ResponseStore } from './state/response-store.ts';
 import type { Starts } from './zero/starts.ts';
@@ -35,6 +36,7 @@ export interface ModelRouterDeps {
   salts: CacheSalts;
   bodies: BodyShares;
   retries: RetryBudgets;
+  queue: CallQueue;
   /** Absent where no server may scale to zero. */
   starts?: Starts | undefined;
   log: Logger;

@@ -3,8 +3,9 @@ import { HangGuard } from '../lib/hang-guard.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EndpointBreaker, type OnBreak } from './balance/endpoint-breaker.ts';
 import { hash32 } from './balance/hash.ts';
+import { Window, workOf } from './balance/window.ts';
 import type { EngineCredential } from './discovery/engine-credential.ts';
-import type { Probe, Target } from './discovery/types.ts';
+import { type Probe, type Target, workloadOf } from './discovery/types.ts';
 
 /** What a model server's metrics said when they were last read. */
 export interface ServerLoad {
@@ -35,11 +36,17 @@ export interface Flight {
 /** One address that requests may be sent to, and what this process knows of it. Lives as long as the address. */
 export class Endpoint {
   readonly key: string;
+  /** Its pod and port. */
+  readonly place: string;
   /** Opaque name for headers and logs: tells endpoints apart and hides their addresses. */
   readonly name: string;
   /** That of its Service. */
   readonly namespace: string;
+  /** UID of its Service. */
+  server: string;
   readonly breaker: EndpointBreaker;
+  /** How many requests of this process it may have. */
+  readonly window = new Window();
   /** For questions about tokens. */
   readonly guard: HangGuard;
   origin: string;
@@ -51,6 +58,8 @@ export class Endpoint {
   mediaHosts: readonly string[];
   /** Tenants of several namespaces may call it. */
   isShared: boolean;
+  /** What runs it, where that may scale to zero. */
+  workload: string | undefined;
   load: ServerLoad | undefined;
   /** When `steps` was last seen to have changed. Milliseconds, monotonic. */
   movedAt = 0;
@@ -68,8 +77,10 @@ export class Endpoint {
 
   constructor(target: Target, clock: Clock, onBreak?: OnBreak) {
     this.key = target.key;
+    this.place = target.place;
     this.name = `ep-${hash32(target.key).toString(36).padStart(7, '0')}`;
     this.namespace = target.server.namespace;
+    this.server = target.server.uid;
     this.breaker = new EndpointBreaker(clock, onBreak);
     this.guard = new HangGuard(clock);
     this.origin = target.origin;
@@ -77,11 +88,17 @@ export class Endpoint {
     this.credential = target.credential;
     this.mediaHosts = target.server.mediaHosts ?? [];
     this.isShared = target.server.sharedRank !== undefined;
+    this.workload = workloadOf(target.server);
   }
 
   /** What the balancer compares. A request without its first byte counts twice. */
   get pressure(): number {
     return this.inFlight + this.waiting;
+  }
+
+  /** One more request of this process may go there. */
+  get hasRoom(): boolean {
+    return this.inFlight < this.window.size;
   }
 
   /** A byte of the answer to this request came at `now`. */
@@ -96,6 +113,12 @@ export class Endpoint {
   measured(load: ServerLoad): void {
     if (load.steps !== this.load?.steps) this.movedAt = load.at;
     this.load = load;
+    this.window.note(load, this.inFlight);
+  }
+
+  /** It has no metrics: what it has to do is seen in its answers. */
+  watched(now: number): void {
+    this.window.note(workOf(this.flights, now), this.inFlight);
   }
 
   update(target: Target, probe: Probe | undefined): void {
@@ -104,6 +127,8 @@ export class Endpoint {
     this.credential = target.credential;
     this.mediaHosts = target.server.mediaHosts ?? [];
     this.isShared = target.server.sharedRank !== undefined;
+    this.workload = workloadOf(target.server);
+    this.server = target.server.uid;
     this.probe = probe;
   }
 }

@@ -23,6 +23,7 @@ import { BodyShares } from './limits/body-shares.ts';
 import { BudgetHolds } from './limits/budget-holds.ts';
 import { Limiter } from './limits/limiter.ts';
 import { RetryBudgets } from './limits/retry-budgets.ts';
+import { CallQueue } from './queue/call-queue.ts';
 import { GatewayMetrics } from './metrics.ts';
 import { createModelCalls, createModelRouter } from './router.ts';
 import { MemoryStore, type ResponseStore } from './state/response-store.ts';
@@ -39,8 +40,6 @@ export interface ScaleFromZero {
   namespaces: readonly string[];
   /** This replica. */
   identity: string;
-  /** Aborts when the replica stops. */
-  stopping: AbortSignal;
 }
 
 export interface ModelGatewayDeps {
@@ -78,6 +77,8 @@ export interface ModelGatewayDeps {
   store?: ResponseStore | undefined;
   /** Absent where no server may scale to zero. */
   scaleFromZero?: ScaleFromZero | undefined;
+  /** Aborts when the replica stops. */
+  stopping: AbortSignal;
   registry: Registry;
   /** Whether metrics name API keys, and models that one tenant has for itself. */
   metricsNameTenants: boolean;
@@ -111,14 +112,30 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     dispatcher,
     memory,
     mayScale: (namespace) => scaleFromZero?.namespaces.includes(namespace) ?? false,
-    onRebuilt: () => starts?.changed(),
+    onRebuilt: () => {
+      starts?.changed();
+      queue.changed();
+    },
   });
   const meter = new TokenMeter({ replica: deps.replica, clock });
   const writer = new RecordWriter({ ...deps, meter });
   const ended = new AbortController();
   let writing: Promise<void> | undefined;
   watchBilling(registry, meter);
-  const starts = memory && startsOf(deps, memory, discovery, scaleFromZero.stopping);
+  const starts = memory && startsOf(deps, memory, discovery);
+  const metrics: GatewayMetrics = new GatewayMetrics(registry, {
+    endpoints: () => discovery.endpoints,
+    waiting: () => starts?.waiting ?? [],
+    queued: () => queue.models,
+    namesTenants: deps.metricsNameTenants,
+  });
+  const queue = new CallQueue({
+    find: (tenant, model) => discovery.catalog.find(tenant, model),
+    read: (endpoints) => discovery.read(endpoints),
+    waited: (model, seconds) => metrics.waited(model, seconds),
+    stopping: deps.stopping,
+    clock,
+  });
   const open = new OpenCalls(deps.access);
   const salts = new CacheSalts(deps);
   const holds = new BudgetHolds({ holdings: undefined, ...deps });
@@ -131,16 +148,13 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     caller,
     holds,
     hurry: (tenant) => writer.hurry(tenant),
-    metrics: new GatewayMetrics(registry, {
-      endpoints: () => discovery.endpoints,
-      waiting: () => starts?.waiting ?? [],
-      namesTenants: deps.metricsNameTenants,
-    }),
+    metrics,
     meter,
     open,
     salts,
     bodies: new BodyShares(HELD_BODIES_MAX),
     retries: new RetryBudgets(),
+    queue,
     starts,
     log,
     clock,
@@ -168,11 +182,11 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
 }
 
 function startsOf(
-  { services, pods, clock }: ModelGatewayDeps,
+  { services, pods, stopping, clock }: ModelGatewayDeps,
   leases: ModelLeases,
   discovery: Discovery,
-  stopping: AbortSignal,
 ): Starts {
   const catalog = () => discovery.catalog;
-  return new Starts({ leases, services, pods, catalog, states: () => discovery.states, stopping, clock });
+  const [states, endpoints] = [() => discovery.states, () => discovery.endpoints];
+  return new Starts({ leases, services, pods, catalog, states, endpoints, stopping, clock });
 }

@@ -30,6 +30,8 @@ export interface GatewayState {
   endpoints: () => Iterable<Endpoint>;
   /** The model of each call that waits for a start. */
   waiting: () => Iterable<Named>;
+  /** The model of each call that waits for a busy server. */
+  queued: () => Iterable<Named>;
   /** Whether series name API keys, and models that one tenant has for itself. */
   namesTenants: boolean;
 }
@@ -63,10 +65,11 @@ export class GatewayMetrics {
   readonly #duration;
   readonly #firstToken;
   readonly #failovers;
+  readonly #queueWait;
   readonly #sums = new Map<string, CallSums>();
   readonly #namesTenants: boolean;
 
-  constructor(registry: Registry, { endpoints, waiting, namesTenants }: GatewayState) {
+  constructor(registry: Registry, { endpoints, waiting, queued, namesTenants }: GatewayState) {
     this.#namesTenants = namesTenants;
     const registers = [registry];
     this.#countCalls(registers);
@@ -91,8 +94,23 @@ export class GatewayMetrics {
       labelNames: ['gen_ai_request_model'],
       registers,
     });
+    this.#queueWait = new Histogram({
+      name: 'berth_gateway_queue_wait_seconds',
+      help: 'How long calls waited for a busy model server, those that left included.',
+      labelNames: ['gen_ai_request_model'],
+      buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120],
+      registers,
+    });
     watchEndpoints(registry, endpoints);
-    this.#watchWaiting(registers, waiting);
+    const help = 'Calls that wait for a model to come up from zero.';
+    this.#watchCalls(registers, { name: 'berth_gateway_waiting', help, calls: waiting });
+    const queuedHelp = 'Calls that wait until a busy model server has room.';
+    this.#watchCalls(registers, { name: 'berth_gateway_queued', help: queuedHelp, calls: queued });
+  }
+
+  /** A call has waited for a busy server. */
+  waited(model: Named, seconds: number): void {
+    this.#queueWait.observe({ gen_ai_request_model: this.#modelLabel(model) }, seconds);
   }
 
   record(call: CallRecord): void {
@@ -141,18 +159,21 @@ export class GatewayMetrics {
     });
   }
 
-  #watchWaiting(registers: Registry[], waiting: GatewayState['waiting']): void {
+  #watchCalls(
+    registers: Registry[],
+    { name, help, calls }: { name: string; help: string; calls: () => Iterable<Named> },
+  ): void {
     const labelOf = (model: Named): string => this.#modelLabel(model);
     const counts = new Map<string, number>();
     const gauge = new Gauge({
-      name: 'berth_gateway_waiting',
-      help: 'Calls that wait for a model to come up from zero.',
+      name,
+      help,
       labelNames: ['gen_ai_request_model'],
       registers,
       collect() {
         // A model for which no call waits any more has 0, and not the last count for ever.
         for (const model of counts.keys()) counts.set(model, 0);
-        for (const one of waiting()) {
+        for (const one of calls()) {
           const model = labelOf(one);
           counts.set(model, (counts.get(model) ?? 0) + 1);
         }

@@ -19,6 +19,11 @@ export interface ModelRecord {
   ready_endpoints: number;
   /** Requests of all callers at its servers: those that are worked on, and those that wait. Absent when no server says. */
   load?: { running: number; waiting: number };
+  /**
+   * Calls that wait in this replica of the gateway until a server has room, and seconds that one of the caller's tenant
+   * would wait that came now: null while nobody knows. Absent where none waits.
+   */
+  queue?: { waiting: number; expected_wait_seconds: number | null };
   /** Tokens, null when the engine does not report it. */
   context_length: number | null;
   /** A call brings up a server where none is ready. Only such models have this field and the next. */
@@ -29,7 +34,12 @@ export interface ModelRecord {
   price_per_million_tokens?: { input: string; cached_input: string; output: string; currency: string };
 }
 
-function modelRecord({ name, facts, probe, isShared, readyCount, load, sleepers, prices }: Model): ModelRecord {
+/** The line in front of a model, as the caller finds it. */
+type LineOf = (model: Model) => { waiting: number; expectedMs: number | undefined } | undefined;
+
+function modelRecord(model: Model, lineOf: LineOf): ModelRecord {
+  const { name, facts, probe, isShared, readyCount, load, sleepers, prices } = model;
+  const line = lineOf(model);
   const engine = probe?.engine ?? 'unknown';
   const quirks = quirksOf(engine, probe?.version, name);
   const spoken = probe?.dialects ?? [];
@@ -49,6 +59,7 @@ function modelRecord({ name, facts, probe, isShared, readyCount, load, sleepers,
     endpoints: endpoints.map((route) => PLAIN_ROUTES[route].path),
     ready_endpoints: readyCount,
     ...(load !== undefined && { load }),
+    ...(line !== undefined && { queue: { waiting: line.waiting, expected_wait_seconds: secondsOf(line.expectedMs) } }),
     context_length: facts?.contextLength ?? null,
     ...(sleepers.length > 0 && {
       scales_from_zero: true,
@@ -65,6 +76,10 @@ function modelRecord({ name, facts, probe, isShared, readyCount, load, sleepers,
   };
 }
 
+function secondsOf(ms: number | undefined): number | null {
+  return ms === undefined ? null : Math.ceil(ms / 1000);
+}
+
 /** Anthropic's SDKs name their API version in a header, and expect fields of their own beside OpenAI's. */
 function wantsAnthropic({ headers }: Request): boolean {
   return headers['anthropic-version'] !== undefined;
@@ -75,13 +90,13 @@ function withAnthropicFields(record: ModelRecord): object {
   return { ...record, type: 'model', display_name: record.id, created_at: created };
 }
 
-export function sendModel(request: Request, response: Response, model: Model): void {
-  const record = modelRecord(model);
+export function sendModel(request: Request, response: Response, model: Model, lineOf: LineOf): void {
+  const record = modelRecord(model, lineOf);
   response.json(wantsAnthropic(request) ? withAnthropicFields(record) : record);
 }
 
-export function sendModels(request: Request, response: Response, models: readonly Model[]): void {
-  const data = models.map(modelRecord);
+export function sendModels(request: Request, response: Response, models: readonly Model[], lineOf: LineOf): void {
+  const data = models.map((model) => modelRecord(model, lineOf));
   if (!wantsAnthropic(request)) {
     response.json({ object: 'list', data });
     return;

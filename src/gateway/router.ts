@@ -3,6 +3,7 @@ import { type Request, type RequestHandler, type Response, Router } from 'expres
 import { getPrincipal, type Principal } from '../access/principal.ts';
 import { allowOf, notAllowed } from '../lib/allow.ts';
 import { MODEL_ENDPOINTS, type ModelEndpoint, type OwnAnswer } from '../wire/model-endpoints.ts';
+import type { Model } from './balance/model.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { DialectError } from './dialects/index.ts';
 import { sendModel, sendModels } from './model-list.ts';
@@ -15,6 +16,7 @@ import { type CallKind, handleCall, holdOf, requestIdOf } from './calls/handle-c
 import { requireScope } from './calls/let-in.ts';
 import { holdBytes } from './calls/read-body.ts';
 import { LimitError } from './limits/limiter.ts';
+import type { CallQueue } from './queue/call-queue.ts';
 import { readStored, listInputItems } from './state/history.ts';
 import type { Part, StoredPart } from './state/response-store.ts';
 
@@ -74,10 +76,10 @@ interface Asked {
 
 const OWN_ANSWERS: Readonly<Record<OwnAnswer, (asked: Asked) => void | Promise<void>>> = {
   listModels({ deps, request, response, principal }) {
-    sendModels(request, response, listModels(deps, principal));
+    sendModels(request, response, listModels(deps, principal), lineSeenBy(deps, principal));
   },
   readModel({ deps, request, response, principal, id }) {
-    sendModel(request, response, findModel(deps, principal, id));
+    sendModel(request, response, findModel(deps, principal, id), lineSeenBy(deps, principal));
   },
   async readResponse(asked) {
     send(asked, (await storedPart(asked, 'response')).text);
@@ -95,6 +97,13 @@ const OWN_ANSWERS: Readonly<Record<OwnAnswer, (asked: Asked) => void | Promise<v
     throw notInBackground();
   },
 };
+
+function lineSeenBy(
+  { queue }: ModelRouterDeps,
+  { namespace }: Principal,
+): (model: Model) => ReturnType<CallQueue['lineOf']> {
+  return (model) => queue.lineOf(model, namespace);
+}
 
 /** Counts as a call, in its minute and while it is under way. */
 async function storedPart({ deps, principal, id }: Asked, part: Part): Promise<StoredPart> {

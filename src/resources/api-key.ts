@@ -15,6 +15,9 @@ import { budgetSchema, budgetStatusSchema } from './tenants/budget.ts';
 export const SCOPES = ['compute:read', 'compute:write', 'models'] as const;
 export type Scope = (typeof SCOPES)[number];
 
+export const PRIORITIES = ['low', 'normal', 'high'] as const;
+export type Priority = (typeof PRIORITIES)[number];
+
 export const apiKeySpecSchema = withRules(
   z.object({
     hash: patterned(
@@ -43,6 +46,12 @@ export const apiKeySpecSchema = withRules(
       .max(64)
       .optional()
       .describe('Models that the key may call. Absent: every model of the tenant.'),
+    priority: z
+      .enum(PRIORITIES)
+      .optional()
+      .describe(
+        'Which model calls of the tenant go first when they wait for a busy server: of 21 turns high gets 16, normal 4, low 1. Absent: normal.',
+      ),
     expiresAt: timeSchema.optional().describe('When the key stops working. Absent: never.'),
     revoked: z
       .boolean()

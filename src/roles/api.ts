@@ -74,12 +74,11 @@ function createInventory({ process, caches, shutdown }: RoleContext): Inventory 
 }
 
 /** Without a namespace to scale in, the role needs no right to Leases. */
-function scaleFromZero({ process, caches, shutdown }: RoleContext): ModelGatewayDeps['scaleFromZero'] {
+function scaleFromZero({ process, caches }: RoleContext): ModelGatewayDeps['scaleFromZero'] {
   const { client, config } = process;
   const { scaleNamespaces: namespaces } = config;
   if (namespaces.length === 0) return undefined;
-  const { stopping } = shutdown;
-  return { client, leases: caches.get('modelLeases'), namespaces, identity: hostname(), stopping };
+  return { client, leases: caches.get('modelLeases'), namespaces, identity: hostname() };
 }
 
 async function createModels(context: RoleContext, { access, authenticator, counters, ceilings, sessionKey }: Shared) {
@@ -112,6 +111,7 @@ async function createModels(context: RoleContext, { access, authenticator, count
     holdings: counters.holdings,
     store,
     scaleFromZero: scaleFromZero(context),
+    stopping: shutdown.stopping,
     metricsNameTenants: config.metricsNameTenants,
     registry,
     log,

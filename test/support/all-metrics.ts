@@ -41,7 +41,7 @@ export function allMetrics(): RegisteredMetric[] {
   // These are classes: what they count is of no interest here.
   void [
     new InformerMetrics(registry),
-    new GatewayMetrics(registry, { endpoints: () => [], waiting: () => [], namesTenants: true }),
+    new GatewayMetrics(registry, { endpoints: () => [], waiting: () => [], queued: () => [], namesTenants: true }),
   ];
   const metrics = registry.getMetricsAsArray() as RegisteredMetric[];
   return metrics.toSorted((a, b) => (a.name < b.name ? -1 : 1));

@@ -60,6 +60,8 @@ export interface GatewayOptions {
   caller?: ModelGatewayDeps['caller'];
   clock?: Clock;
   scaleFromZero?: ScaleFromZero;
+  /** By default the replica never stops. */
+  stopping?: AbortSignal;
   engineSecrets?: EngineSecrets;
   /** By default every namespace is a tenant's. */
   tenants?: ModelGatewayDeps['tenants'];
@@ -95,6 +97,7 @@ export function gatewayOn(cluster: ModelCluster, settings: Process & Partial<Mod
     saltKey: () => Promise.resolve(SALT_KEY),
     counter: memoryCounter,
     metricsNameTenants: false,
+    stopping: new AbortController().signal,
     ...settings,
   });
   gateway.start();

@@ -130,7 +130,8 @@ export function simulate({ policy, engines: count, conversations, turns, seed }:
 
 function newEngine(index: number, clock: Clock): SimulatedEngine {
   const server = { namespace: 'sim', name: 'sim', uid: 'sim', shared: true, aliases: [], problems: [] };
-  const target: Target = { key: `engine-${index}`, origin: '', restarts: '', server, available: true };
+  const key = `engine-${index}`;
+  const target: Target = { key, place: key, origin: '', restarts: '', server, available: true };
   return { endpoint: new Endpoint(target, clock), freeAt: 0, starts: [], cache: new Map() };
 }
 

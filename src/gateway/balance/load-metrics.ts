@@ -12,6 +12,9 @@ interface Names {
 /** More series of one name are not read: no server has as many data-parallel ranks. */
 const MAX_SERIES = 1024;
 
+/** Older metrics are ignored (llm-d-router #2547: 200 ms was far too short, 5 s is not). */
+const FRESH_MS = 5000;
+
 /** From the model server protocol of the Gateway API inference extension. The older vLLM name is still in use. */
 const NAMES: Partial<Record<Engine, Names>> = {
   vllm: {
@@ -47,6 +50,12 @@ export function parseLoad(engine: Engine, text: string, at: number): ServerLoad 
     steps: sumOf(text, names.steps ?? []),
     at,
   };
+}
+
+/** What the metrics of a server said, unless that was too long ago. */
+export function freshLoad(endpoint: { load: ServerLoad | undefined } | undefined, now: number): ServerLoad | undefined {
+  const load = endpoint?.load;
+  return load !== undefined && now - load.at <= FRESH_MS ? load : undefined;
 }
 
 /** The sum of all series of all names, undefined when the page has none of them. */

@@ -3,6 +3,7 @@ import type { TokenPrices } from '../../resources/model-servers/prices.ts';
 import type { ScaleSpec } from '../../resources/model-servers/scale.ts';
 import type { Probe, ServedModel, ServerSpec } from '../discovery/types.ts';
 import type { Endpoint } from '../endpoint.ts';
+import { freshLoad } from './load-metrics.ts';
 import { buildRing, pickBounded, type Ring } from './ring.ts';
 
 /** An endpoint that serves a model, and what the model is called there. */
@@ -23,8 +24,6 @@ export interface Sleeper {
 
 const NO_SLEEPERS: readonly Sleeper[] = [];
 
-/** Older metrics are ignored (llm-d-router #2547: 200 ms was far too short, 5 s is not). */
-const FRESH_MS = 5000;
 /** The endpoint picker of the Gateway API inference extension calls a server saturated from here on. */
 const SATURATED_QUEUE = 5;
 const SATURATED_KV = 0.95;
@@ -47,6 +46,8 @@ export class Model {
   sleepers = NO_SLEEPERS;
   /** Of a million tokens. Undefined: they cost nothing. */
   prices: TokenPrices | undefined;
+  /** Its servers, as one text: models of the same servers have one line of calls that wait. */
+  readonly servers: string;
   readonly #clock: Clock;
   readonly #loads: number[];
   #ring: Ring | undefined;
@@ -56,6 +57,7 @@ export class Model {
     this.name = name;
     this.members = members;
     this.#clock = clock;
+    this.servers = serversOf(members);
     this.#loads = members.map(() => 0);
   }
 
@@ -68,6 +70,7 @@ export class Model {
   hasMembers(members: readonly Member[]): boolean {
     return (
       members.length === this.members.length &&
+      serversOf(members) === this.servers &&
       members.every(({ endpoint, upstreamModel, contextLength }, index) => {
         const mine = this.members[index];
         return (
@@ -92,7 +95,9 @@ export class Model {
   /** Requests of all callers at the servers, as these said in the last seconds; undefined when none says. */
   get load(): { running: number; waiting: number } | undefined {
     const now = this.#clock.monotonic();
-    const reported = this.members.flatMap(({ endpoint }) => (endpoint.available ? (fresh(endpoint, now) ?? []) : []));
+    const reported = this.members.flatMap(({ endpoint }) =>
+      endpoint.available ? (freshLoad(endpoint, now) ?? []) : [],
+    );
     if (reported.length === 0) return undefined;
     const sum = (one: 'running' | 'waiting'): number => reported.reduce((total, load) => total + load[one], 0);
     return { running: sum('running'), waiting: sum('waiting') };
@@ -102,13 +107,14 @@ export class Model {
    * Chooses where to send a request: with a key (a hash of what the prefix cache depends on) by consistent hashing with
    * bounded loads, else the endpoint with the fewest requests outstanding. Servers whose own fresh metrics call them
    * saturated come last. Endpoints in `tried` already got this request of the tenant.
+   *
+   * @param withRoom only those that have room for one more
    */
-  pick(key: number | undefined, tried: readonly Endpoint[], tenant: string): Member | undefined {
+  pick(key: number | undefined, tried: readonly Endpoint[], tenant: string, withRoom = false): Member | undefined {
     const usable = (index: number): boolean => {
       const endpoint = this.members[index]?.endpoint;
-      return (
-        endpoint !== undefined && endpoint.available && endpoint.breaker.permits(tenant) && !tried.includes(endpoint)
-      );
+      if (endpoint === undefined || !endpoint.available || (withRoom && !endpoint.hasRoom)) return false;
+      return endpoint.breaker.permits(tenant) && !tried.includes(endpoint);
     };
     if (this.members.length <= 1) return usable(0) ? this.members[0] : undefined;
     const now = this.#clock.monotonic();
@@ -153,7 +159,7 @@ export class Model {
       const index = (this.#turn + step) % count;
       if (!allowed(index)) continue;
       const endpoint = this.members[index]?.endpoint;
-      const load = (endpoint?.pressure ?? 0) + (fresh(endpoint, now)?.waiting ?? 0);
+      const load = (endpoint?.pressure ?? 0) + (freshLoad(endpoint, now)?.waiting ?? 0);
       if (load < least) {
         least = load;
         best = index;
@@ -163,12 +169,11 @@ export class Model {
   }
 }
 
-function fresh(endpoint: Endpoint | undefined, now: number): Endpoint['load'] {
-  const load = endpoint?.load;
-  return load !== undefined && now - load.at <= FRESH_MS ? load : undefined;
+function serversOf(members: readonly Member[]): string {
+  return [...new Set(members.map(({ endpoint }) => endpoint.server))].toSorted().join();
 }
 
 function saturated(endpoint: Endpoint | undefined, now: number): boolean {
-  const load = fresh(endpoint, now);
+  const load = freshLoad(endpoint, now);
   return load !== undefined && (load.waiting >= SATURATED_QUEUE || load.kvUsage >= SATURATED_KV);
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { FairShares, takePlaces } from '../../lib/shares.ts';
 import type { Endpoint } from '../endpoint.ts';
-import { hasLoadMetrics, parseLoad } from './load-metrics.ts';
+import { freshLoad, hasLoadMetrics, parseLoad } from './load-metrics.ts';
 
 export interface ScraperDeps {
   endpoints: () => Iterable<Endpoint>;
@@ -36,7 +36,14 @@ export class Scraper {
   }
 
   round(): void {
-    const due = [...this.#deps.endpoints()]
+    this.look([...this.#deps.endpoints()]);
+  }
+
+  /** Looks at what these servers have to do: by their metrics, as far as they have some, else by their answers. */
+  look(endpoints: readonly Endpoint[]): void {
+    const now = this.#deps.clock.monotonic();
+    for (const endpoint of endpoints) if (freshLoad(endpoint, now) === undefined) endpoint.watched(now);
+    const due = endpoints
       .filter((endpoint) => endpoint.available && endpoint.probe !== undefined && hasLoadMetrics(endpoint.probe.engine))
       .filter((endpoint) => !this.#running.has(endpoint))
       // Least recently tried first: with more servers than parallel scrapes, each still gets its turn.

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { DialectError } from '../dialects/index.ts';
 import { StartError } from '../zero/waiting-room.ts';
 import { LimitError } from '../limits/limiter.ts';
+import { QueueError } from '../queue/call-queue.ts';
 import type { CallOutcome } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
 import { BodyTooLargeError, ClientGoneError, OverloadedError } from './read-body.ts';
@@ -19,6 +20,11 @@ export function answerError({ log }: { log: Logger }, client: ClientWriter, erro
   if (error instanceof LimitError) {
     client.sendError({ status: 429, message: error.message, code: 'rate_limit_exceeded' }, error.retryAfterMs);
     return 'rate_limited';
+  }
+  if (error instanceof QueueError) {
+    const code = error.status === 429 ? 'rate_limit_exceeded' : null;
+    client.sendError({ status: error.status, message: error.message, code }, error.retryAfterMs);
+    return error.status === 429 ? 'rate_limited' : 'unavailable';
   }
   if (error instanceof OverloadedError) {
     client.sendError({ status: 503, message: error.message }, OVERLOAD_RETRY_MS);

@@ -5,6 +5,7 @@ import type { FailureKind } from '../balance/breaker.ts';
 import { HungError, LostError } from '../balance/hang-watch.ts';
 import { DialectError, failedStream, isOverflow, readUpstreamError, type ClientError } from '../dialects/index.ts';
 import type { Endpoint } from '../endpoint.ts';
+import type { Charge } from '../queue/fair-line.ts';
 import type { AnswerReceiver } from './answer-receiver.ts';
 import type { Outcome } from './attempt.ts';
 import type { Call, CallOutcome } from './call.ts';
@@ -21,6 +22,8 @@ export interface Served {
   receiver?: AnswerReceiver;
   /** Milliseconds, monotonic. */
   firstByteAt?: number;
+  /** What it took of its turn, where it waited for one. */
+  charge?: Charge;
 }
 
 /** How one request to one endpoint ended. */

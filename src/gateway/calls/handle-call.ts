@@ -159,6 +159,8 @@ async function serveWithin(deps: ModelRouterDeps, admitted: Admitted): Promise<v
   } finally {
     giveBack();
     const { inputTokens, outputTokens } = summary.usage ?? { inputTokens: 0, outputTokens: 0 };
+    // A server that was left before its first byte may have read the prompt.
+    summary.served.charge?.correct(inputTokens + outputTokens || call.promptTokens);
     await reservation?.replace(inputTokens + outputTokens);
   }
 }

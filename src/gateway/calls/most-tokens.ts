@@ -12,6 +12,9 @@ const OUTPUT_TOKENS = 131_072;
 const MOST_TOKENS = 1_000_000_000;
 /** What clients and engines call the limit of an answer. An engine may read any of them. */
 const OUTPUT_LIMITS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict'] as const;
+/** What an answer is expected to have, where the call says nothing, and at most: agents ask for the longest always. */
+const LIKELY_TOKENS = 1024;
+const MOST_LIKELY_TOKENS = 4096;
 /** Other routes answer with vectors and scores. */
 const WITHOUT_TEXT: ReadonlySet<string | undefined> = new Set(['embeddings', 'rerank']);
 
@@ -27,6 +30,14 @@ export function mostTokens(call: Call, model: Model): { input: number; output: n
   return { input, output: Math.min(outputLimit(body, context) * answersOf(body), MOST_TOKENS) };
 }
 
+/** The tokens that a call is likely to take, for its turn among others. The real number counts when it is known. */
+export function likelyTokens({ body, plain, promptTokens }: Call): number {
+  if (WITHOUT_TEXT.has(plain?.route)) return promptTokens;
+  const given = limitsIn(body).filter((limit) => limit > 0);
+  const output = given.length === 0 ? LIKELY_TOKENS : Math.min(Math.max(...given), MOST_LIKELY_TOKENS);
+  return Math.min(promptTokens + output * answersOf(body), MOST_TOKENS);
+}
+
 /** The longest of its servers; without an end where none says. */
 function contextOf({ members, facts }: Model): number {
   const known = [facts, ...members].flatMap((one) => one?.contextLength ?? []);
@@ -35,9 +46,13 @@ function contextOf({ members, facts }: Model): number {
 
 /** An engine takes zero and less for none, and goes on to the end of the context then. */
 function outputLimit(body: Json, context: number): number {
-  const given = OUTPUT_LIMITS.flatMap((name) => (typeof body[name] === 'number' ? [body[name]] : []));
+  const given = limitsIn(body);
   if (given.length > 0 && given.every((limit) => limit > 0)) return Math.min(Math.ceil(Math.max(...given)), context);
   return context === Infinity ? Math.max(OUTPUT_TOKENS, ...given) : context;
+}
+
+function limitsIn(body: Json): number[] {
+  return OUTPUT_LIMITS.flatMap((name) => (typeof body[name] === 'number' ? [body[name]] : []));
 }
 
 /** How many answers it asks for: each has the whole length. */

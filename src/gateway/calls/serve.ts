@@ -5,9 +5,11 @@ import type { Principal } from '../../access/principal.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hash32 } from '../balance/hash.ts';
 import type { Member, Model } from '../balance/model.ts';
+import type { ModelRouterDeps } from '../deps.ts';
 import { parseInput, promptPrefix } from '../dialects/index.ts';
 import type { Endpoint, Flight } from '../endpoint.ts';
 import type { RetryBudgets } from '../limits/retry-budgets.ts';
+import { type CallQueue, QueueError, type Turn } from '../queue/call-queue.ts';
 import { mayFetch, serves } from '../find-model.ts';
 import type { ResponseStore } from '../state/response-store.ts';
 import { traceAttempt } from '../trace.ts';
@@ -17,14 +19,18 @@ import { applyOutcome, diedIdle, type Failure, type Result, type Served } from '
 import { Attempt } from './attempt.ts';
 import { isStored, letGo, type Call } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
+import { askAgain, requireBudget } from './let-in.ts';
+import { likelyTokens } from './most-tokens.ts';
+import { priorityOf } from './priority.ts';
 import { StreamReceiver } from './stream-receiver.ts';
 import { dispatchOptions, upstreamRequest, type UpstreamRequest } from './upstream-request.ts';
 import { WholeReceiver } from './whole-receiver.ts';
 
-export interface ServeDeps {
+export interface ServeDeps extends Pick<ModelRouterDeps, 'catalog' | 'caller' | 'holds'> {
   dispatcher: Dispatcher;
   retries: RetryBudgets;
   starts?: Starts | undefined;
+  queue: CallQueue;
   store: ResponseStore;
   ceilings: CeilingsOf;
   log: Logger;
@@ -38,7 +44,7 @@ interface Serve {
   client: ClientWriter;
   /** Gives back what is held for a call that may wait for another server. */
   giveBack: () => void;
-  /** Asks a call again that waited for another server. Rejects when it may not go on. */
+  /** Asks a call again that waited for another server, or goes to another model. Rejects when it may not go on. */
   letInAgain: (model: Model) => Promise<void>;
 }
 
@@ -69,14 +75,15 @@ export async function serve(deps: ServeDeps, { call, model, client, giveBack, le
 
 /**
  * When an endpoint fails before its first byte, another is tried: three in all, never the same twice, and one at most after
- * a crash. A failure has not been sent to the client.
+ * a crash. Only the first one is waited for: a call that a server failed has had its turn.
  */
 async function serveOnce(
   deps: ServeDeps,
   call: Call,
-  model: Model,
+  named: Model,
   client: ClientWriter,
 ): Promise<{ served: Served; failure?: Failure }> {
+  let model = named;
   // A single endpoint gets every call.
   const key = model.members.length > 1 ? routingKey(call) : undefined;
   const tried = unable(model, call);
@@ -87,16 +94,75 @@ async function serveOnce(
   retries.earn();
   if (call.inspection.stream) client.keepAlive();
   while (served.attempts < MAX_ATTEMPTS) {
-    const member = model.pick(key, tried, tenant);
     const isRetry = served.attempts > 0;
-    if (member === undefined || (isRetry && (!call.mayRetry || served.crashes >= MAX_CRASHES || !retries.spend())))
-      break;
+    const withRoom = !isRetry;
+    let member = withRoom && deps.queue.isWaitedFor(model) ? undefined : model.pick(key, tried, tenant, withRoom);
+    if (member !== undefined && isRetry && (!call.mayRetry || served.crashes >= MAX_CRASHES || !retries.spend())) break;
+    if (member !== undefined) member.endpoint.inFlight += 1;
+    else if (withRoom && model.pick(key, tried, tenant) !== undefined) {
+      const turn = await waitForTurn({ deps, call, client, served }, model, key);
+      if (turn === undefined) break;
+      if ('error' in turn) return { served, failure: turn };
+      ({ model, member } = turn);
+      goOn(deps, call, client, turn);
+    }
+    if (member === undefined) break;
     tried.push(member.endpoint);
     served.attempts += 1;
     failure = await tryMember({ deps, call, client, served }, member);
     if (failure === undefined) return { served };
   }
+  served.charge?.correct(call.promptTokens);
   return { served, failure: failure ?? unavailable(model, tenant) };
+}
+
+/** Waits until an endpoint of the model has room and it is this call's turn; undefined when there is no endpoint. */
+async function waitForTurn(
+  { deps, call, client, served }: Serving,
+  model: Model,
+  key: number | undefined,
+): Promise<Turn | Failure | undefined> {
+  const { principal, prices, hold } = call;
+  try {
+    const turn = await deps.queue.wait({
+      tenant: principal.namespace,
+      priority: priorityOf(call),
+      model,
+      servers: new Map(model.members.map(({ endpoint, upstreamModel }) => [endpoint.server, upstreamModel])),
+      isShared: model.isShared,
+      prices,
+      key,
+      unable: (now) => unable(now, call),
+      tokens: likelyTokens(call),
+      bytes: hold.held,
+      onLeave: (leave) => client.onOver(leave),
+    });
+    if (turn !== undefined) served.charge = turn.charge;
+    return turn;
+  } catch (error) {
+    if (!(error instanceof QueueError) || error.status !== 429) throw error;
+    served.outcome = 'rate_limited';
+    const { message, retryAfterMs } = error;
+    return { error: { status: 429, message, code: 'rate_limit_exceeded' }, retryAfterMs };
+  } finally {
+    client.onOver(undefined);
+  }
+}
+
+/**
+ * Asks a call again at its turn, which others get when it may not go on. It holds what it may cost, so it waits for nothing.
+ * @throws DialectError
+ */
+function goOn(deps: ServeDeps, call: Call, client: ClientWriter, { member, charge }: Turn): void {
+  try {
+    askAgain(deps, call);
+    requireBudget(deps, client, call);
+  } catch (error) {
+    member.endpoint.inFlight -= 1;
+    charge.correct(0);
+    deps.queue.freed(member.endpoint);
+    throw error;
+  }
 }
 
 /** The endpoints of the model that do not have what the call is for, or may not fetch what it refers to. */
@@ -113,15 +179,18 @@ interface Serving {
   served: Served;
 }
 
-/** @returns undefined when the client has its answer or is gone, else why another endpoint should be tried */
+/**
+ * Sends a call to an endpoint, which counts it as under way already.
+ *
+ * @returns undefined when the client has its answer or is gone, else why another endpoint should be tried
+ */
 async function tryMember(serving: Serving, member: Member): Promise<Failure | undefined> {
   const { deps, call, client, served } = serving;
   const { endpoint } = member;
-  const request = upstreamRequest(call, member);
-  served.route = request.native ? 'native' : 'translated';
-  client.route = `${served.route}; endpoint=${endpoint.name}; attempt=${served.attempts}`;
-  endpoint.inFlight += 1;
   try {
+    const request = upstreamRequest(call, member);
+    served.route = request.native ? 'native' : 'translated';
+    client.route = `${served.route}; endpoint=${endpoint.name}; attempt=${served.attempts}`;
     let result = await send(serving, endpoint, request);
     if (wasIdle(serving, endpoint, result)) {
       result = await send(serving, endpoint, request);
@@ -136,6 +205,7 @@ async function tryMember(serving: Serving, member: Member): Promise<Failure | un
     return failure;
   } finally {
     endpoint.inFlight -= 1;
+    deps.queue.freed(endpoint);
   }
 }
 

@@ -51,6 +51,8 @@ const MAX_SERVERS = 256;
 export class Discovery {
   readonly #deps: DiscoveryDeps;
   readonly #endpoints = new Map<string, Endpoint>();
+  /** Those that no Service names any more, and that have calls under way. */
+  readonly #left = new Set<Endpoint>();
   readonly #podKeys = new Set<string>();
   readonly #lastProbes = new Map<string, Probe>();
   /** What was read from each Service, until a Namespace is trusted otherwise. */
@@ -87,12 +89,12 @@ export class Discovery {
       random: Math.random,
     });
     this.#scraper = new Scraper({
-      endpoints: () => this.#endpoints.values(),
+      endpoints: () => this.endpoints,
       fetch: (endpoint) => this.#metrics(endpoint),
       clock: deps.clock,
     });
     this.#hangWatch = new HangWatch({
-      endpoints: () => this.#endpoints.values(),
+      endpoints: () => this.endpoints,
       ask: (endpoint, signal) => this.#ask(endpoint, signal),
       clock: deps.clock,
     });
@@ -107,8 +109,15 @@ export class Discovery {
     return this.#states;
   }
 
+  /** Also those that no Service names any more, until their calls have ended. */
   get endpoints(): Iterable<Endpoint> {
-    return this.#endpoints.values();
+    for (const endpoint of this.#left) if (endpoint.inFlight === 0) this.#left.delete(endpoint);
+    return [...this.#endpoints.values(), ...this.#left];
+  }
+
+  /** Reads the metrics of these servers now. */
+  read(endpoints: readonly Endpoint[]): void {
+    this.#scraper.look(endpoints);
   }
 
   start(): void {
@@ -159,6 +168,7 @@ export class Discovery {
       if (keys.has(key)) continue;
       endpoint.available = false;
       this.#endpoints.delete(key);
+      if (endpoint.inFlight > 0) this.#left.add(endpoint);
     }
     const states = servers.map(({ server, targets }) => this.#stateOf(server, targets));
     this.#states = boundNames(states, this.#isBounded);
@@ -268,9 +278,16 @@ export class Discovery {
   }
 
   #endpoint(target: Target): Endpoint {
-    const endpoint = this.#endpoints.get(target.key) ?? this.#newEndpoint(target);
+    const endpoint = this.#endpoints.get(target.key) ?? this.#back(target) ?? this.#newEndpoint(target);
     endpoint.update(target, this.#prober.get(target.key));
     this.#endpoints.set(target.key, endpoint);
+    return endpoint;
+  }
+
+  /** A server that was gone for a moment has its calls still, whichever Service names it now. */
+  #back({ place }: Target): Endpoint | undefined {
+    const endpoint = [...this.#left].find((one) => one.place === place);
+    if (endpoint !== undefined) this.#left.delete(endpoint);
     return endpoint;
   }
 

@@ -43,7 +43,15 @@ function targetOf(sources: TargetSources, endpoint: SliceEndpoint, port: number)
   const ref = endpoint.targetRef;
   if (ref?.kind !== 'Pod') {
     if (server.namespace !== sources.trustedNamespace) return undefined;
-    return { key: `${server.uid}@${address}:${port}`, origin, restarts: '', server, available: up };
+    const of = `${address}:${port}`;
+    return {
+      key: `${server.uid}@${of}`,
+      place: `${server.namespace}@${of}`,
+      origin,
+      restarts: '',
+      server,
+      available: up,
+    };
   }
   const pod = sources.pod(`${server.namespace}/${ref.name ?? ''}`);
   if (pod === undefined || (ref.uid !== undefined && pod.metadata.uid !== ref.uid)) return undefined;
@@ -51,8 +59,10 @@ function targetOf(sources: TargetSources, endpoint: SliceEndpoint, port: number)
   const restarts = (pod.status?.containerStatuses ?? [])
     .map((status) => `${status.imageID}#${status.restartCount}`)
     .join(' ');
+  const of = `${pod.metadata.uid ?? ref.name ?? ''}:${port}`;
   return {
-    key: `${server.uid}@${pod.metadata.uid ?? ref.name ?? ''}:${port}`,
+    key: `${server.uid}@${of}`,
+    place: `${server.namespace}@${of}`,
     origin,
     restarts,
     server,

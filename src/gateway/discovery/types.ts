@@ -64,10 +64,19 @@ export interface ServerSpec {
   problems: readonly string[];
 }
 
+/** The workload behind a server that scales to zero, whichever Service names it; undefined for other servers. */
+export function workloadOf({ namespace, scale }: Pick<ServerSpec, 'namespace' | 'scale'>): string | undefined {
+  if (scale === undefined) return undefined;
+  const { group, plural, name } = scale.target;
+  return `${namespace}/${plural}.${group}/${name}`;
+}
+
 /** One address of one server, from its EndpointSlices. */
 export interface Target {
   /** UIDs of the Service and the pod (or the address when there is no pod) and port: the identity of a probe. */
   key: string;
+  /** The same without the Service: namespace, pod and port. */
+  place: string;
   /** `http://ip:port`. Secret: clients see the endpoint's name instead. */
   origin: string;
   /** Changes when a container of the pod restarts, which makes a new probe due. */

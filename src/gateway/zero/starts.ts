@@ -6,7 +6,8 @@ import type { Call } from '../calls/call.ts';
 import type { ClientWriter } from '../calls/client-writer.ts';
 import type { Catalog } from '../discovery/catalog.ts';
 import type { ServerState } from '../discovery/names.ts';
-import type { ServerSpec } from '../discovery/types.ts';
+import { type ServerSpec, workloadOf } from '../discovery/types.ts';
+import type { Endpoint } from '../endpoint.ts';
 import type { ModelLeases } from './model-leases.ts';
 import { StartError, WaitingRoom } from './waiting-room.ts';
 
@@ -16,6 +17,8 @@ export interface StartsDeps {
   pods: ReadStore<Pod>;
   catalog: () => Catalog;
   states: () => readonly ServerState[];
+  /** Every endpoint that has calls, also where its Service is gone. */
+  endpoints: () => Iterable<Endpoint>;
   /** Aborts when this replica stops: another one may hold the calls then. */
   stopping: AbortSignal;
   clock: Clock;
@@ -130,14 +133,16 @@ export class Starts {
     this.#lastTick = this.#deps.clock.monotonic();
     this.#problems.clear();
     const problems = new Map<string, { server: ServerSpec; problem: StartProblem }>();
-    for (const { server, endpoints } of states()) {
+    const used = [...this.#deps.endpoints()].filter(({ inFlight, heardAt }) => inFlight > 0 || heardAt > since);
+    const workloads = new Set(used.map(({ workload }) => workload));
+    for (const { server } of states()) {
       if (server.scale === undefined) continue;
       const { uid } = server;
       if (waited.has(uid)) {
         leases.wake(uid);
         const problem = this.#problem(server);
         if (problem?.isFinal) problems.set(uid, { server, problem });
-      } else if (endpoints.some(({ inFlight, heardAt }) => inFlight > 0 || heardAt > since)) leases.keepAwake(uid);
+      } else if (workloads.has(workloadOf(server))) leases.keepAwake(uid);
     }
     this.#room.dismiss(({ tenant, name, uid }) => {
       const broken = problems.get(uid);

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
-import { FairShares } from '../../lib/shares.ts';
 import type { Model } from '../balance/model.ts';
+import { WaitingPlaces } from '../limits/waiting-places.ts';
 
 /** No server of the model is ready, and this call waits for none any more. The message is for the caller. */
 export class StartError extends Error {
@@ -42,22 +42,12 @@ interface Place {
   reject: (error: Error) => void;
 }
 
-/** A start takes minutes, so a whole team of agents may come meanwhile. Alone a tenant gets a quarter. */
-const CALLS_OF_TENANT = 256;
-const CALLS = 1024;
-const CALLS_FACTOR = 1 / 3;
-const MIB = 2 ** 20;
-/** A quarter of what all request bodies may hold: models that are ready have the rest. Alone a tenant gets half. */
-const BYTES = 128 * MIB;
-const BYTES_OF_TENANT = 64 * MIB;
-const BYTES_FACTOR = 1;
 const FULL_RETRY_MS = 5000;
 
-/** Calls that wait for models to start: so many of one tenant and of all, and so many bytes. A newcomer finds room. */
+/** Calls that wait for models to start. */
 export class WaitingRoom {
   readonly #clock: Clock;
-  readonly #calls = new FairShares(CALLS, CALLS_FACTOR);
-  readonly #bytes = new FairShares(BYTES, BYTES_FACTOR);
+  readonly #bounds = new WaitingPlaces();
   readonly #places = new Set<Place>();
 
   constructor(clock: Clock) {
@@ -76,7 +66,8 @@ export class WaitingRoom {
 
   /** Waits until `admit` or `dismiss` ends it, its time is over, or it leaves. Rejects with StartError when full. */
   async wait(waiter: Waiter, { mostMs, timedOut, onLeave }: WaitOptions): Promise<Model> {
-    this.#take(waiter);
+    const taken = this.#bounds.take(waiter.tenant, waiter.bytes);
+    if (taken !== undefined) throw full(taken);
     const { promise, resolve, reject } = Promise.withResolvers<Model>();
     const place = { waiter, resolve, reject };
     this.#places.add(place);
@@ -87,8 +78,7 @@ export class WaitingRoom {
     } finally {
       cancel();
       this.#places.delete(place);
-      this.#calls.give(waiter.tenant, 1);
-      this.#bytes.give(waiter.tenant, waiter.bytes);
+      this.#bounds.give(waiter.tenant, waiter.bytes);
     }
   }
 
@@ -106,18 +96,6 @@ export class WaitingRoom {
       const error = reason(waiter);
       if (error !== undefined) reject(error);
     }
-  }
-
-  #take({ tenant, bytes }: Waiter): void {
-    const calls = this.#calls.take(tenant, 1, CALLS_OF_TENANT);
-    if (calls !== 'taken')
-      throw full(calls === 'owner-full' ? `${CALLS_OF_TENANT} calls of your namespace` : `${CALLS} calls`);
-    const held = this.#bytes.take(tenant, bytes, BYTES_OF_TENANT);
-    if (held === 'taken') return;
-    this.#calls.give(tenant, 1);
-    throw full(
-      held === 'owner-full' ? `${BYTES_OF_TENANT / MIB} MiB of your namespace` : `${BYTES / MIB} MiB of calls`,
-    );
   }
 }
 

@@ -29,7 +29,14 @@ function state(
   };
   const endpoints = Array.from({ length: pods }, (_, index) => {
     const key = `${spec.uid}/${index}`;
-    const target: Target = { key, origin: origin ?? `http://${key}`, restarts: '', server: spec, available };
+    const target: Target = {
+      key,
+      place: key,
+      origin: origin ?? `http://${key}`,
+      restarts: '',
+      server: spec,
+      available,
+    };
     const endpoint = new Endpoint(target, clock);
     endpoint.update(target, probe);
     return endpoint;

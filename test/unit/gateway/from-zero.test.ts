@@ -61,8 +61,8 @@ async function atZero(
       leases: leases.store,
       namespaces: ['berth-system', 'tenant-a'],
       identity: 'replica-1',
-      stopping: stopping.signal,
     },
+    stopping: stopping.signal,
   });
   closers.push(() => gateway.close());
   const server = { name: 'tiny', namespace, annotations: { ...ANNOTATIONS, ...annotations } };

@@ -13,7 +13,7 @@ const SERVER = { namespace: 'a', name: 's', uid: 'u', aliases: [], problems: [] 
 
 function setup(engine: Probe['engine'] = 'vllm') {
   const clock = fakeClock();
-  const target: Target = { key: 'pod', origin: '', restarts: '', server: SERVER, available: true };
+  const target: Target = { key: 'pod', place: 'pod', origin: '', restarts: '', server: SERVER, available: true };
   const endpoint = new Endpoint(target, clock);
   endpoint.update(target, probeOf({ engine }));
   const ask = vi.fn(() => Promise.resolve());

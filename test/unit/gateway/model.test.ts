@@ -10,7 +10,8 @@ function modelWith(count: number) {
   clock.stall(10_000);
   const server = { namespace: 'a', name: 's', uid: 'u', aliases: [], problems: [] };
   const endpoints = Array.from({ length: count }, (_, index) => {
-    const target: Target = { key: `pod-${index}`, origin: '', restarts: '', server, available: true };
+    const key = `pod-${index}`;
+    const target: Target = { key, place: key, origin: '', restarts: '', server, available: true };
     return new Endpoint(target, clock);
   });
   const model = new Model(

@@ -8,7 +8,7 @@ const FOUND = probeOf({ models: [{ id: 'tiny' }] });
 
 function target(key: string, more: Partial<Target> = {}, namespace = 'a'): Target {
   const server = { namespace, name: 's', uid: 'u', aliases: [], problems: [] };
-  return { key, origin: `http://${key}`, restarts: '1', server, available: true, ...more };
+  return { key, place: key, origin: `http://${key}`, restarts: '1', server, available: true, ...more };
 }
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));

@@ -7,7 +7,7 @@ import { probeOf } from '../../support/probe.ts';
 
 function endpointOf(key: string, namespace: string, clock: Clock): Endpoint {
   const server = { namespace, name: 's', uid: 'u', aliases: [], problems: [] };
-  const target = { key, origin: `http://${key}`, restarts: '1', server, available: true };
+  const target = { key, place: key, origin: `http://${key}`, restarts: '1', server, available: true };
   const endpoint = new Endpoint(target, clock);
   endpoint.update(target, probeOf({ engine: 'llama.cpp' }));
   return endpoint;

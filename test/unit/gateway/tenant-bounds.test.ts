@@ -17,7 +17,7 @@ function serverOf(namespace: string, name: string): ServerSpec {
 function targetsOf(server: ServerSpec, count: number): Target[] {
   return Array.from({ length: count }, (_, index) => {
     const key = `${server.uid}/${index}`;
-    return { key, origin: `http://${key}`, restarts: '', server, available: true };
+    return { key, place: key, origin: `http://${key}`, restarts: '', server, available: true };
   });
 }
 

@@ -60,6 +60,17 @@ describe('authentication', () => {
     const authenticator = new Authenticator({ apiKeys: store, tenants: ALL_TENANTS, clock: fakeClock() });
     expect(authenticator.authenticate('secret')?.namespace).toBe('ns-owner');
   });
+
+  it('knows the priority of the key, where it has one', () => {
+    const principalOf = (spec: Partial<ApiKeySpec>) =>
+      new Authenticator({
+        apiKeys: keys(apiKey('a', spec)).store,
+        tenants: ALL_TENANTS,
+        clock: fakeClock(),
+      }).authenticate('secret');
+    expect(principalOf({ priority: 'low' })?.priority).toBe('low');
+    expect(principalOf({})).not.toHaveProperty('priority');
+  });
 });
 
 describe('the last use of a key', () => {

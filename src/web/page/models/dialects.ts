@@ -138,6 +138,8 @@ export interface Model {
   ready_endpoints: number;
   /** Requests of all callers; absent where the servers do not say. */
   load?: { running: number; waiting: number };
+  /** Calls that wait at the gateway, and how long one would that came now; absent where none waits. */
+  queue?: { waiting: number; expected_wait_seconds: number | null };
   /** Tokens; null when the engine does not say. */
   context_length: number | null;
   scales_from_zero?: boolean;

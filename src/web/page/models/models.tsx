@@ -11,7 +11,7 @@ import { TryIt } from './try-it.tsx';
 const EVERY_MS = 10_000;
 
 function Servers({ model }: { model: Model }) {
-  const { ready_endpoints: ready, load, scales_from_zero: sleeps, expected_start_seconds: seconds } = model;
+  const { ready_endpoints: ready, load, queue, scales_from_zero: sleeps, expected_start_seconds: seconds } = model;
   if (ready > 0) {
     return (
       <>
@@ -21,6 +21,7 @@ function Servers({ model }: { model: Model }) {
             {load.running} calls under way, {load.waiting} waiting
           </span>
         )}
+        {queue !== undefined && <span class="soft block">{inLine(queue)}</span>}
       </>
     );
   }
@@ -33,6 +34,11 @@ function Servers({ model }: { model: Model }) {
       </span>
     </>
   );
+}
+
+function inLine({ waiting, expected_wait_seconds: seconds }: NonNullable<Model['queue']>): string {
+  const calls = waiting === 1 ? '1 call waits' : `${waiting} calls wait`;
+  return seconds === null ? `Busy: ${calls}` : `Busy: ${calls}, yours for about ${duration(seconds * 1000)}`;
 }
 
 function Row({ model }: { model: Model }) {

@@ -36,6 +36,7 @@ const gateway = createModelGateway({
   namespace: 'berth-system',
   counter: memoryCounter,
   registry: new Registry(),
+  stopping: new AbortController().signal,
   log: pino({ level: 'warn' }),
   clock: systemClock(),
 });
