@@ -122,7 +122,7 @@ describeWith(
 
   it('makes a key whose pasted line works', async () => {
     const instance = page.url();
-    await page.getByRole('link', { name: 'API access' }).click();
+    await page.getByRole('link', { name: 'API keys' }).click();
     await page.getByRole('button', { name: 'Create key' }).click();
     await page.getByLabel('Name', { exact: true }).fill('my laptop');
     await page.locator('#create').getByRole('button', { name: 'Create key' }).click();

@@ -58,7 +58,7 @@ describeWith('chromium')('webhooks in the page', () => {
 
   beforeAll(async () => {
     view = await openDashboard(world.api.url);
-    await view.signIn(editor, '/api-access');
+    await view.signIn(editor, '/webhooks');
   });
   afterAll(() => view[Symbol.asyncDispose]());
 
@@ -125,7 +125,7 @@ describeWith('chromium')('webhooks in the page', () => {
 
   it('who may only look sees its host, and no button', async () => {
     await using other = await openDashboard(world.api.url);
-    await other.signIn(viewer, '/api-access');
+    await other.signIn(viewer, '/webhooks');
     const seen = other.page.getByRole('table', { name: 'Webhooks' }).getByRole('row', { name: HOSTILE });
     await seen.getByText(`${new URL(url).origin}/***`).waitFor();
     expect(await other.page.getByRole('button', { name: /webhook|secret|Delete/i }).count()).toBe(0);
