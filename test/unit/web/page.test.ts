@@ -122,7 +122,7 @@ describeWith('chromium')('the page', () => {
     await page.goto(`${url}/dashboard/instances/i-8`);
     await page.getByRole('button', { name: 'Rename' }).click();
     await page.getByLabel('Name', { exact: true }).fill("Ann's");
-    await page.locator('#action').getByText('The same without this page').click();
+    await page.locator('#action').getByText('Copy as curl, berth or kubectl').click();
     const [curl = '', , kubectl = ''] = await page.locator('#action .copy-line code').allTextContents();
     expect(curl).toContain(String.raw`-d '{"name":"Ann'\''s"}'`);
     expect(kubectl).toContain(String.raw`-p '{"spec":{"displayName":"Ann'\''s"}}'`);
