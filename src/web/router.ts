@@ -27,6 +27,7 @@ const VIEWS = [
   '/ssh-keys',
   '/registries',
   '/api-access',
+  '/webhooks',
   '/fleet',
 ];
 
@@ -37,6 +38,7 @@ const FILES = [
   { paths: ['/screen.js'], file: 'built/screen.js', type: 'text/javascript; charset=utf-8' },
   { paths: ['/xterm.css'], file: 'built/xterm.css', type: 'text/css; charset=utf-8' },
   { paths: ['/style.css'], file: 'style.css', type: 'text/css; charset=utf-8' },
+  { paths: ['/shell.css'], file: 'shell.css', type: 'text/css; charset=utf-8' },
   { paths: ['/controls.css'], file: 'controls.css', type: 'text/css; charset=utf-8' },
   { paths: ['/views.css'], file: 'views.css', type: 'text/css; charset=utf-8' },
   { paths: ['/instance.css'], file: 'instance.css', type: 'text/css; charset=utf-8' },

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import axe from 'axe-core';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { ROOT } from '../../tools/lib/paths.ts';
 import { findProgram } from '../../tools/lib/shell.ts';
@@ -32,6 +32,16 @@ export interface DashboardView extends AsyncDisposable {
   findings: () => Promise<string[]>;
   /** Takes pictures in both themes and four widths, in none of which the page may be wider than the screen. */
   picture: (name: string) => Promise<void>;
+}
+
+/** The button of the menu that has the project and the person. */
+export function accountOf(page: Page): Locator {
+  return page.getByRole('button', { name: /^Project and account: / });
+}
+
+export async function signOut(page: Page): Promise<void> {
+  await accountOf(page).click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
 }
 
 /** @param url of the api role */
@@ -68,7 +78,7 @@ export async function openDashboard(url: string): Promise<DashboardView> {
       await page.goto(`${url}/dashboard${path}`);
       await page.getByLabel('Kubernetes token').fill(token);
       await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.getByRole('button', { name: 'Sign out' }).waitFor();
+      await accountOf(page).waitFor();
     },
     async findings() {
       const found: string[] = [];

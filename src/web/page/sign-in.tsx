@@ -61,7 +61,7 @@ export function SignIn() {
       <TokenForm isFirst={provider === undefined} />
       <p class="help roles">
         <code>berth-view</code> lets you look, <code>berth-edit</code> rent, and <code>berth-admin</code> make keys. An
-        administrator binds them to you in a namespace.
+        administrator binds them to you in a namespace, which is your project.
       </p>
     </section>
   );

@@ -9,6 +9,7 @@ import type { Cluster } from '../../support/http/api.ts';
 import { openCluster } from '../../support/http/open.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Replicas, startReplicas } from '../../support/http/replicas.ts';
+import { accountOf, signOut } from '../../support/dashboard-view.ts';
 import { describeWith } from '../../support/needs.ts';
 import { findProgram } from '../../../tools/lib/shell.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -169,8 +170,8 @@ describeWith('chromium', 'curl')('in a browser', () => {
     await page.goto(`${api.url}/dashboard/api-access`);
     await page.getByLabel('Kubernetes token').fill(owner);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('heading', { name: 'API access' }).waitFor();
-    expect(await page.getByLabel('Namespace').inputValue()).toBe(namespace);
+    await page.getByRole('heading', { name: 'API keys' }).waitFor();
+    expect(await accountOf(page).locator('strong').innerText()).toBe(namespace);
 
     const { token, curl } = await create('continuous integration');
     expect(token).toMatch(/^berth_/);
@@ -234,11 +235,12 @@ describeWith('chromium', 'curl')('in a browser', () => {
   });
 
   it('shows what went wrong, and signs out', async () => {
-    await page.getByLabel('Namespace').fill('kube-system');
+    await accountOf(page).click();
+    await page.getByLabel('Another project').fill('kube-system');
     await page.getByRole('button', { name: 'Show' }).click();
     await page.getByRole('alert').filter({ hasText: 'may not list apikeys.berth.dev in kube-system' }).waitFor();
     expect(await page.locator('#rows tr').count()).toBe(0);
-    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signOut(page);
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     expect(await page.context().cookies()).toEqual([]);
   });
@@ -251,7 +253,7 @@ describeWith('chromium', 'curl')('in a browser', () => {
     await page.reload();
     await alert.waitFor();
     expect(await page.getByLabel('Kubernetes token').isVisible()).toBe(false);
-    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signOut(page);
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
   });
 

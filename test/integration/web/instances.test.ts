@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { account, BERTH_EDIT, BERTH_VIEW } from '../../support/accounts.ts';
-import { type DashboardView, openDashboard } from '../../support/dashboard-view.ts';
+import { accountOf, type DashboardView, openDashboard } from '../../support/dashboard-view.ts';
 import { type DashboardWorld, dashboardWorld } from '../../support/dashboard-world.ts';
 import { describeWith } from '../../support/needs.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const HOSTILE = `<img src=x onerror="document.title='owned'">'"$(id)`;
+const SECRET = 'hf_of-ann-alone';
+const COPY = 'Copy as curl, berth or kubectl';
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJlzgbwTLpw84a3PBPThpSGFMRrAukdge3TpDy0ElguM you@laptop';
 
 let world: DashboardWorld;
@@ -129,7 +131,7 @@ describeWith('chromium')('in a browser', () => {
   it('somebody signs in, and an empty list says what to do', async () => {
     await view.signIn(editor);
     await page.getByRole('heading', { name: 'No instances yet' }).waitFor();
-    expect(await page.getByLabel('Namespace').inputValue()).toBe(tenant.name);
+    expect(await accountOf(page).locator('strong').innerText()).toBe(tenant.name);
     expect(await findings()).toEqual([]);
     await picture('instances-empty');
   });
@@ -155,17 +157,28 @@ describeWith('chromium')('in a browser', () => {
     await page.getByLabel('GPU', { exact: true }).fill('l40s');
     await page.getByRole('button', { name: 'Rent 1 × NVIDIA-H100-80GB-HBM3' }).waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'Rent 1 × NVIDIA-L40S', exact: true }).click();
-    await page.getByLabel('Longest time').fill('tomorrow');
+    await page.getByLabel('Stop after', { exact: true }).fill('tomorrow');
     await page.getByLabel('Disk in GB').fill('99999');
     await page
       .locator('#rent')
       .getByRole('button', { name: /^Rent for/ })
       .click();
-    await page.locator('#rent .wrong').first().waitFor();
+    await page
+      .locator('#rent-disk-help.wrong')
+      .filter({ hasText: /from 1 to \d+/ })
+      .waitFor();
+    await page.locator('#rent-longest-help.wrong').filter({ hasText: '90m, 12h' }).waitFor();
+    expect(await page.evaluate('document.activeElement.id')).toBe('rent-disk');
     expect(await findings()).toEqual([]);
     await picture('rent-refused');
-    await page.getByLabel('Longest time').fill('2h');
+    await page.getByLabel('Stop after', { exact: true }).fill('2h');
+    await page.locator('#rent').getByText('2h at most · about').waitFor();
     await page.getByLabel('Disk in GB').fill('20');
+    await page.getByRole('button', { name: 'Add variable' }).click();
+    await page.getByLabel('Name of variable 1').fill('HF_TOKEN');
+    await page.getByLabel('Value of variable 1').fill(SECRET);
+    await page.getByText(COPY).click();
+    expect((await page.locator('#rent .copy-line code').allTextContents()).join()).not.toContain(SECRET);
     await page.locator('#rent').getByLabel('Name', { exact: true }).fill(HOSTILE);
     await page
       .locator('#rent')
@@ -180,14 +193,14 @@ describeWith('chromium')('in a browser', () => {
     expect(await findings()).toEqual([]);
     await page.getByRole('button', { name: 'Rename' }).click();
     await page.getByLabel('Name', { exact: true }).fill("Ann's notebook");
-    await page.locator('#action').getByText('The same without this page').click();
+    await page.locator('#action').getByText(COPY).click();
     const [curl = '', , kubectl = ''] = await page.locator('#action .copy-line code').allTextContents();
     expect(curl).toContain(String.raw`-d '{"name":"Ann'\''s notebook"}'`);
     expect(kubectl).toMatch(/^kubectl patch gpuinstance \S+ -n \S+ --type=merge/);
     await page.locator('#action').getByRole('button', { name: 'Rename' }).click();
     await page.getByRole('heading', { name: "Ann's notebook" }).waitFor();
     await page.getByRole('button', { name: 'Extend' }).click();
-    await page.getByLabel('Longest time').fill('12h');
+    await page.getByLabel('Stop after').fill('12h');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText(/in 11 h 5\d min/).waitFor();
     await picture('instance');

@@ -61,7 +61,7 @@ describeWith(
 
   /** What the page copies as a tool, of the part that is open. */
   async function copied(part: string, tool: string): Promise<string> {
-    const same = page.locator(part).getByText('The same without this page');
+    const same = page.locator(part).getByText('Copy as curl, berth or kubectl');
     await same.click();
     const line = page.locator(`${part} .copy-line`).filter({ hasText: new RegExp(`^${tool}`) });
     const text = await line.locator('code').innerText();
@@ -122,7 +122,7 @@ describeWith(
 
   it('makes a key whose pasted line works', async () => {
     const instance = page.url();
-    await page.getByRole('link', { name: 'API access' }).click();
+    await page.getByRole('link', { name: 'API keys' }).click();
     await page.getByRole('button', { name: 'Create key' }).click();
     await page.getByLabel('Name', { exact: true }).fill('my laptop');
     await page.locator('#create').getByRole('button', { name: 'Create key' }).click();
@@ -143,7 +143,7 @@ describeWith(
     expect(JSON.parse(await paste(line))).toMatchObject({ name: "Ann's first steps" });
     await page.getByRole('heading', { name: "Ann's first steps" }).waitFor();
     await page.getByRole('button', { name: 'Extend' }).click();
-    await page.getByLabel('Longest time').fill('3h');
+    await page.getByLabel('Stop after').fill('3h');
     const extend = await copied('#action', 'curl');
     await page.locator('#action').getByRole('button', { name: 'Cancel' }).click();
     await paste(extend);

@@ -7,6 +7,7 @@ import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Replicas, startReplicas } from '../../support/http/replicas.ts';
 import { type RoundRobin, roundRobin } from '../../support/http/round-robin.ts';
 import { type IdentityProvider, identityProvider } from '../../support/identity-provider.ts';
+import { accountOf, signOut } from '../../support/dashboard-view.ts';
 import { describeWith } from '../../support/needs.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
 
@@ -113,7 +114,7 @@ describeWith('chromium')('signing in at an OpenID provider', () => {
     await signIn('ann');
     await page.getByRole('heading', { name: 'No instances yet' }).waitFor();
     expect(await page.locator('.who span').innerText()).toBe('oidc:ann@example.com');
-    expect(await page.getByLabel('Namespace').inputValue()).toBe(tenant.name);
+    expect(await accountOf(page).locator('strong').innerText()).toBe(tenant.name);
     await page.getByRole('link', { name: 'Rent', exact: true }).click();
     await page
       .getByRole('button', { name: /^Rent 1 / })
@@ -131,7 +132,7 @@ describeWith('chromium')('signing in at an OpenID provider', () => {
     );
     expect(String(stored)).not.toMatch(/code=|eyJ|state=/);
     // A key of the cluster needs a role of its own.
-    await page.getByRole('link', { name: 'API access' }).click();
+    await page.getByRole('link', { name: 'API keys' }).click();
     await page.getByRole('alert').filter({ hasText: 'role berth-admin' }).waitFor();
   });
 
@@ -153,7 +154,7 @@ describeWith('chromium')('signing in at an OpenID provider', () => {
   it('leads who signs out to the provider, which asks and then knows them no more', async () => {
     provider.people.set('ann', { email: 'ann@example.com', groups: ['renters'] });
     await signIn('ann');
-    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signOut(page);
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     expect((await context.cookies(base)).map(({ name }) => name)).not.toContain('__Host-berth_session');
     // Without the next step the provider would ask for no password again.

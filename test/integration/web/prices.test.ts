@@ -3,7 +3,7 @@ import { NAMESPACES } from '../../../src/kube/types.ts';
 import { GPU_POOLS } from '../../../src/resources/gpu-pool.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { BERTH_EDIT, clusterAccount } from '../../support/accounts.ts';
-import { type DashboardView, openDashboard } from '../../support/dashboard-view.ts';
+import { type DashboardView, openDashboard, signOut } from '../../support/dashboard-view.ts';
 import { type DashboardWorld, dashboardWorld } from '../../support/dashboard-world.ts';
 import { addNode, gpuNode } from '../../support/http/fleet.ts';
 import { describeWith } from '../../support/needs.ts';
@@ -85,7 +85,7 @@ describeWith('chromium')('an operator in the page', () => {
     const url = `${world.api.url}/dashboard/api/pools/${pool}`;
     const refused = await page.context().request.patch(url, { headers, data: body });
     expect([refused.status(), await refused.text()]).toEqual([403, expect.stringContaining('may not patch gpupools')]);
-    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signOut(page);
   });
 
   it('sets prices, with the words of the API for what is wrong', async () => {

@@ -58,7 +58,7 @@ describeWith('chromium')('webhooks in the page', () => {
 
   beforeAll(async () => {
     view = await openDashboard(world.api.url);
-    await view.signIn(editor, '/api-access');
+    await view.signIn(editor, '/webhooks');
   });
   afterAll(() => view[Symbol.asyncDispose]());
 
@@ -90,7 +90,7 @@ describeWith('chromium')('webhooks in the page', () => {
     await picture('webhook-refused');
     await dialog.getByLabel('URL', { exact: true }).fill(url);
     await dialog.getByLabel('Events', { exact: true }).fill('instance.ready instance.deleted');
-    await dialog.getByText('The same without this page').click();
+    await dialog.getByText('Copy as curl, berth or kubectl').click();
     expect(await dialog.locator('.copy-line code').allTextContents()).toEqual([
       expect.stringMatching(/^curl -X POST .*"events":\["instance.ready","instance.deleted"\].*\/api\/v1\/webhooks'$/),
       expect.stringMatching(/^berth webhooks add --event=instance.ready --event=instance.deleted /),
@@ -125,7 +125,7 @@ describeWith('chromium')('webhooks in the page', () => {
 
   it('who may only look sees its host, and no button', async () => {
     await using other = await openDashboard(world.api.url);
-    await other.signIn(viewer, '/api-access');
+    await other.signIn(viewer, '/webhooks');
     const seen = other.page.getByRole('table', { name: 'Webhooks' }).getByRole('row', { name: HOSTILE });
     await seen.getByText(`${new URL(url).origin}/***`).waitFor();
     expect(await other.page.getByRole('button', { name: /webhook|secret|Delete/i }).count()).toBe(0);

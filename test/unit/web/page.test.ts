@@ -11,6 +11,7 @@ import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.
 import { buildPage } from '../../../tools/lib/page.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
 import { findProgram } from '../../../tools/lib/shell.ts';
+import { accountOf } from '../../support/dashboard-view.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 import { describeWith } from '../../support/needs.ts';
@@ -72,7 +73,7 @@ describeWith('chromium')('the page', () => {
     await page.goto(`${url}/dashboard`);
     await page.getByLabel('Kubernetes token').fill('opaque');
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('button', { name: 'Sign out' }).waitFor();
+    await accountOf(page).waitFor();
   }
 
   beforeAll(async () => {
@@ -121,7 +122,7 @@ describeWith('chromium')('the page', () => {
     await page.goto(`${url}/dashboard/instances/i-8`);
     await page.getByRole('button', { name: 'Rename' }).click();
     await page.getByLabel('Name', { exact: true }).fill("Ann's");
-    await page.locator('#action').getByText('The same without this page').click();
+    await page.locator('#action').getByText('Copy as curl, berth or kubectl').click();
     const [curl = '', , kubectl = ''] = await page.locator('#action .copy-line code').allTextContents();
     expect(curl).toContain(String.raw`-d '{"name":"Ann'\''s"}'`);
     expect(kubectl).toContain(String.raw`-p '{"spec":{"displayName":"Ann'\''s"}}'`);
@@ -157,6 +158,7 @@ describeWith('chromium')('the page', () => {
     '/ssh-keys',
     '/registries',
     '/api-access',
+    '/webhooks',
     '/fleet',
   ])('axe finds nothing in %s, which fits the narrowest phone', async (path) => {
     await page.goto(`${url}/dashboard${path}`);
@@ -197,6 +199,51 @@ describeWith('chromium')('the page', () => {
     await page.reload();
     await page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor();
     expect(await card.count()).toBe(0);
+  });
+
+  it('shows what is spent in every view, also on a phone', async () => {
+    const total = { cost: '12.30', currency: 'USD', gpu_seconds: 60, open: true };
+    await page.route('**/api/v1/usage?*', (route) => route.fulfill({ json: { totals: [total], items: [] } }));
+    const priced = { billed_since: '2026-11-01T00:00:00.000Z', price_per_hour: '0.89', currency: 'USD' };
+    const list = { object: 'list', data: [priced, priced, { ...priced, billed_since: null }] };
+    await page.route('**/api/v1/instances', (route) => route.fulfill({ json: list }));
+    await page.goto(`${url}/dashboard/templates`);
+    const header = page.getByRole('banner');
+    await header.getByText('$1.78').waitFor();
+    await page.setViewportSize({ width: 390, height: 740 });
+    await page.getByRole('button', { name: 'Menu, now at Templates' }).click();
+    const places = page.getByRole('navigation', { name: 'Main' });
+    await places.getByText('$12.30').waitFor();
+    await places.getByText('$1.78').waitFor();
+    await page.setViewportSize({ width: 1180, height: 800 });
+    await page.unroute('**/api/v1/usage?*');
+    await page.unroute('**/api/v1/instances');
+  });
+
+  it('finds pages and instances by words, and shows another project, by keyboard', async () => {
+    await page.goto(`${url}/dashboard/usage`);
+    await accountOf(page).waitFor();
+    await page.keyboard.press('Control+k');
+    const field = page.getByRole('combobox', { name: 'Page, instance or action' });
+    await field.fill('keys settings');
+    await page.keyboard.press('ArrowDown');
+    expect(await page.getByRole('option', { selected: true }).innerText()).toMatch(/^API keys/);
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
+    expect(violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)).toEqual([]);
+    await field.fill('i-421');
+    await page.getByRole('option', { name: 'i-421' }).first().waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`${url}/dashboard/instances/i-421`);
+    await accountOf(page).focus();
+    await page.keyboard.press('Enter');
+    await page.getByLabel('Another project').fill('other');
+    await page.keyboard.press('Enter');
+    await accountOf(page).filter({ hasText: 'other' }).waitFor();
+    await accountOf(page).click();
+    await page.getByLabel('Another project').fill('team');
+    await page.keyboard.press('Enter');
+    await accountOf(page).filter({ hasText: 'team' }).waitFor();
   });
 
   it.each([320, 390])('has one row above the view on a phone of %i pixels, and a menu by keyboard', async (width) => {

@@ -134,6 +134,54 @@ describe('the same action elsewhere', () => {
     });
   });
 
+  it('rents with variables without their values, and with all else that the form has', () => {
+    const body = {
+      ask_id: 12,
+      env: { HF_TOKEN: HOSTILE },
+      ports: [{ container_port: 53, protocol: 'udp' as const }],
+      args: ['python', HOSTILE],
+      runtype: 'args',
+      registry: 'ghcr',
+      idle_timeout: '30m',
+      on_expiry: 'delete' as const,
+      on_gpu_failure: 'restart' as const,
+      install_monitoring: true,
+    };
+    const { curl, berth, kubectl } = same.sameRent('team', body);
+    expect(JSON.parse(wordsWith(curl).at(-2) ?? '')).toEqual({ ...body, env: { HF_TOKEN: 'VALUE' } });
+    expect(wordsWith(berth)).toEqual([
+      'berth',
+      'rent',
+      '--yes',
+      '--offer=12',
+      '--registry=ghcr',
+      '--env=HF_TOKEN',
+      '--port=53/udp',
+      '--idle-timeout=30m',
+      '--on-expiry=delete',
+      '--on-gpu-failure=restart',
+      '--monitoring',
+      '--',
+      'python',
+      HOSTILE,
+    ]);
+    const manifest = JSON.parse(
+      execFileSync('sh', ['-c', (kubectl ?? '').replace('kubectl create -f -', 'cat')], { encoding: 'utf8' }),
+    ) as { spec: object };
+    expect(gpuInstanceSpecSchema.parse(manifest.spec)).toMatchObject({
+      env: [{ name: 'HF_TOKEN', value: 'VALUE' }],
+      ports: [{ containerPort: 53, protocol: 'UDP' }],
+      args: body.args,
+      runtype: 'args',
+      imagePullSecrets: [{ name: 'ghcr' }],
+      idleTimeout: '30m',
+      onExpiry: 'Delete',
+      onGPUFailure: 'Restart',
+      installMonitoring: true,
+    });
+    expect(same.sameRent('team', { command: ['sh'] }).berth).toBeUndefined();
+  });
+
   it('adds an SSH key, and makes and revokes an API key', () => {
     const body = { public_key: "ssh-ed25519 AAAA it's", name: 'laptop' };
     const { berth, kubectl } = same.sameAddKey('team', body);

@@ -205,7 +205,7 @@ function operationObject(operation: Operation): Record<string, unknown> {
 /** What the interface is, and what holds for every call. Markdown. */
 export const DESCRIPTION = `Rent GPU instances, reach them by SSH, and call the models of the cluster.
 
-Every call needs \`Authorization: Bearer <API key>\`. Create keys on the [API access page](/dashboard).
+Every call needs \`Authorization: Bearer <API key>\`. Create keys on the [API keys page](/dashboard/api-access).
 Unknown fields are refused. null equals absent; in PATCH it clears the field. Lists are complete. Under \`/api/v1\`, records and answers
 may get more fields; none is renamed or removed.`;
 

@@ -5,8 +5,7 @@ import { Alert, CopyField, Dialog, Empty, OnceDialog, RowButton, Table, Time } f
 import { ConfirmDialog } from '../parts/delete-dialog.tsx';
 import { DialogForm } from '../parts/form.tsx';
 import { sameMakeApiKey, sameRevokeApiKey } from '../same/same.ts';
-import { attempt, note, session, tenant } from '../state.ts';
-import { Webhooks } from './webhooks.tsx';
+import { attempt, note, tenant } from '../state.ts';
 
 const DAY_MS = 86_400_000;
 const SCOPES = [
@@ -153,8 +152,8 @@ export function AccessView() {
     <section class="access" aria-labelledby="keys-title">
       <div class="title">
         <div>
-          <h1 id="keys-title">API access</h1>
-          <p>A key gives access to one namespace and no other.</p>
+          <h1 id="keys-title">API keys</h1>
+          <p>A key gives access to one project only.</p>
         </div>
         <button class="primary" type="button" onClick={() => setCreating(true)}>
           Create key
@@ -176,7 +175,6 @@ export function AccessView() {
           </Table>
         )}
       </div>
-      {session.value?.webhooks && <Webhooks />}
       {isCreating && (
         <CreateDialog
           close={() => setCreating(false)}

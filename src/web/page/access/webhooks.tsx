@@ -135,8 +135,8 @@ function RotateDialog(props: { webhook: WebhookRecord; close: () => void; onMade
   );
 }
 
-/** The URLs that are told what happens. */
-export function Webhooks() {
+/** URLs of the tenant that Berth calls when something happens. */
+export function WebhooksView() {
   const { value: list, trouble, change } = useRead<{ data: WebhookRecord[] }>('/webhooks', READ_MS);
   const [isAdding, setAdding] = useState(false);
   const [secret, setSecret] = useState<string>();
@@ -148,7 +148,7 @@ export function Webhooks() {
     <section aria-labelledby="webhooks-title">
       <div class="title">
         <div>
-          <h2 id="webhooks-title">Webhooks</h2>
+          <h1 id="webhooks-title">Webhooks</h1>
           <p>URLs of yours that Berth calls when an instance is ready, its GPU fails, or your budget is spent.</p>
         </div>
         {mayWrite.value && (

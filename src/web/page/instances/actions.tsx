@@ -40,13 +40,13 @@ function actionOf(name: Name, instance: InstanceRecord): Action {
     extend: {
       title: 'Extend',
       button: 'Save',
-      says: 'The longest time of each start, counted from when its container first ran. Longer than now extends.',
+      says: 'The longest time of each start, counted from when its container first ran. A longer time than now extends it.',
       done: 'Changed when it ends',
       field: {
         name: 'max_duration',
-        label: 'Longest time',
+        label: 'Stop after',
         value: instance.max_duration ?? '',
-        help: 'For example 90m or 12h. Empty: no end.',
+        help: 'For example 90m or 12h. Empty: no limit.',
       },
       body: (value) => ({ max_duration: value === '' ? null : value }),
     },

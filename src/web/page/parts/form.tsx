@@ -30,6 +30,8 @@ export function useRefusal(): { refusal: Refusal; send: (action: () => Promise<v
       await action();
     } catch (error) {
       setRefusal(refusalOf(error));
+      // Once it is painted: the first field that is wrong is where the person goes on.
+      requestAnimationFrame(() => document.querySelector<HTMLElement>('dialog[open] [aria-invalid="true"]')?.focus());
     }
   }
   return { refusal, send };
@@ -44,9 +46,11 @@ export function DialogForm(props: {
   onInput?: (form: HTMLFormElement) => void;
   onSubmit: (form: HTMLFormElement) => void;
   close: () => void;
+  /** Stands before the buttons. */
+  before?: ComponentChildren;
   children: ComponentChildren;
 }) {
-  const { button, isOff = false, isDangerous = false, same, onInput, onSubmit, close, children } = props;
+  const { button, isOff = false, isDangerous = false, same, onInput, onSubmit, close, before, children } = props;
   return (
     <form
       autocomplete="off"
@@ -59,6 +63,7 @@ export function DialogForm(props: {
       {children}
       {same !== undefined && <SameElsewhere same={same} />}
       <div class="actions">
+        {before}
         <button type="button" onClick={close}>
           Cancel
         </button>

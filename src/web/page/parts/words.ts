@@ -37,22 +37,31 @@ export function money(amount: number | string, currency: string, digits = 2): st
   }
 }
 
+export function cpus(count: number): string {
+  return count === 1 ? '1 CPU' : `${count} CPUs`;
+}
+
+/** A GPU product without its maker, as people say it: `H100 80GB HBM3`. */
+export function shortGpu(name: string): string {
+  return name.replace(/^NVIDIA-/, '').replaceAll('-', ' ');
+}
+
 export function memory(mb: number): string {
   return mb >= 1024 ? `${Math.round((mb / 1024) * 10) / 10} GiB` : `${mb} MiB`;
 }
 
 /** What a state means, for somebody who never saw it. */
 export const STATES: Readonly<Record<InstanceRecord['state'], string>> = {
-  pending: 'Waits for a place',
-  scheduling: 'Gets its node',
-  pulling: 'Fetches the image',
-  starting: 'Starts',
+  pending: 'Queued',
+  scheduling: 'Scheduling',
+  pulling: 'Pulling the image',
+  starting: 'Starting',
   running: 'Running',
-  stopping: 'Stops',
+  stopping: 'Stopping',
   stopped: 'Stopped',
   interrupted: 'Interrupted, comes back',
   failed: 'Failed',
-  deleting: 'Is being deleted',
+  deleting: 'Deleting',
 };
 
 /** What the instance has cost until now: the starts that ended, and the one that runs. An estimate until it ends. */

@@ -1,59 +1,19 @@
 import { hasPlace } from '../../../wire/has-place.ts';
-import type {
-  CreateInstance,
-  FoundOffer,
-  InstanceRecord,
-  SshKeyRecord,
-  TemplateListItem,
-} from '../../../wire/records.ts';
+import type { FoundOffer, InstanceRecord, SshKeyRecord, TemplateListItem } from '../../../wire/records.ts';
 import { useEffect, useState } from 'preact/hooks';
 import { KeyForm, readSshKeys } from '../access/ssh-keys.tsx';
 import { callApi } from '../calls/call.ts';
 import { Dialog } from '../parts/controls.tsx';
 import { DialogForm, Field, fieldsOf, Help, Refused, useRefusal } from '../parts/form.tsx';
 import { useRead } from '../parts/use-read.ts';
-import { money } from '../parts/words.ts';
+import { cpus, gpuWords, memory, money } from '../parts/words.ts';
 import { sameRent } from '../same/same.ts';
 import { attempt, go, note, tenant } from '../state.ts';
-import { OfferCard } from './offer-card.tsx';
+import { RegistryField } from '../templates/template-dialog.tsx';
+import { bodyOf, hoursOf, type Order, plainly } from './order.ts';
+import { Variables } from './variables.tsx';
 
-/** What a person filled in. */
-interface Order {
-  type: 0 | 1;
-  name: string;
-  image: string;
-  /** The number of a template; empty without one. */
-  template: string;
-  /** Empty: as the template says, and a login without one. */
-  runtype: '' | 'ssh' | 'jupyter' | 'args';
-  disk: string;
-  longest: string;
-  highest: string;
-  script: string;
-  keys: number[];
-  asRoot: boolean;
-  waits: boolean;
-}
-
-/** The body of POST /instances. What was left empty is left out; the API has the words for what is wrong. */
-function bodyOf(order: Order, { id }: FoundOffer): CreateInstance {
-  const { type, name, template, image, runtype, disk, longest, highest, script, keys, asRoot, waits } = order;
-  return {
-    ask_id: id,
-    type,
-    on_no_capacity: waits ? 'queue' : 'fail',
-    ...(name !== '' && { name }),
-    ...(template !== '' && { template_id: Number(template) }),
-    ...(runtype !== '' && { runtype }),
-    ...(image !== '' && { template_image: image }),
-    ...(disk !== '' && { disk_gb: Number(disk) }),
-    ...(longest !== '' && { max_duration: longest }),
-    ...(highest !== '' && { max_price_per_hour: highest }),
-    ...(script !== '' && { on_start: script }),
-    ...(keys.length > 0 && { ssh_key_ids: keys }),
-    ...(asRoot && { run_as_root: true }),
-  };
-}
+type Set = (part: Partial<Order>) => void;
 
 /** Chooses one of the templates that the tenant may use. Says nothing where there is none. */
 function TemplateField({ value, why, onChange }: { value: string; why: string; onChange: (value: string) => void }) {
@@ -76,12 +36,12 @@ function TemplateField({ value, why, onChange }: { value: string; why: string; o
           </option>
         ))}
       </select>
-      <Help id="rent-template-help" why={why} help="What you fill in below wins over it." />
+      <Help id="rent-template-help" why={why} help="What you fill in here overrides it." />
     </div>
   );
 }
 
-function Keys({ order, set }: { order: Order; set: (part: Partial<Order>) => void }) {
+function Keys({ order, set }: { order: Order; set: Set }) {
   const [keys, setKeys] = useState<readonly SshKeyRecord[]>();
   useEffect(() => {
     void attempt(async () => setKeys(await readSshKeys(tenant.value)));
@@ -104,10 +64,10 @@ function Keys({ order, set }: { order: Order; set: (part: Partial<Order>) => voi
           </span>
         </label>
       ))}
-      {keys !== undefined && keys.length > 0 && <p class="help">None chosen: all keys of the namespace open it.</p>}
-      {keys?.length === 0 && <p class="help">There is no key yet: paste one, or nobody can log in.</p>}
+      {keys !== undefined && keys.length > 0 && <p class="help">None chosen: all keys of the project open it.</p>}
+      {keys?.length === 0 && <p class="help">Add an SSH key to log in.</p>}
       <details open={keys?.length === 0}>
-        <summary>Paste a key</summary>
+        <summary>Add a key</summary>
         <KeyForm
           onAdded={(key) => {
             setKeys((before = []) => [...before.filter(({ id }) => id !== key.id), key]);
@@ -116,6 +76,165 @@ function Keys({ order, set }: { order: Order; set: (part: Partial<Order>) => voi
         />
       </details>
     </fieldset>
+  );
+}
+
+/** Times that people choose most. */
+const TIMES = ['1h', '4h', '12h', '24h'];
+
+type Of = ReturnType<typeof fieldsOf<Order>>;
+
+/** When it ends, and what follows then. */
+function Ending({ order, set, of }: { order: Order; set: Set; of: Of }) {
+  const { longest, idle, expiry } = order;
+  return (
+    <>
+      <div class="fields">
+        <div>
+          <Field
+            label="Stop after"
+            help="For example 90m or 12h. Empty: no limit."
+            {...of('longest', 'max_duration')}
+          />
+          <div class="buttons" role="group" aria-label="Common times">
+            {TIMES.map((time) => (
+              <button
+                type="button"
+                class="small"
+                key={time}
+                aria-pressed={longest === time}
+                onClick={() => set({ longest: longest === time ? '' : time })}
+              >
+                {time}
+              </button>
+            ))}
+          </div>
+        </div>
+        <Field label="Stop when idle for" help="Without a session. Empty: no limit." {...of('idle', 'idle_timeout')} />
+      </div>
+      {longest + idle !== '' && (
+        <fieldset class="choice">
+          <legend>Then</legend>
+          <label class="check">
+            <input type="radio" name="expiry" checked={expiry === 'stop'} onChange={() => set({ expiry: 'stop' })} />
+            <span>Stop it, and keep a disk that outlives a stop</span>
+          </label>
+          <label class="check">
+            <input
+              type="radio"
+              name="expiry"
+              checked={expiry === 'delete'}
+              onChange={() => set({ expiry: 'delete' })}
+            />
+            <span>Delete it</span>
+          </label>
+        </fieldset>
+      )}
+    </>
+  );
+}
+
+/** What it runs. */
+function Program({ order, set, of }: { order: Order; set: Set; of: Of }) {
+  return (
+    <>
+      <label for="rent-runtype">Mode</label>
+      <select
+        id="rent-runtype"
+        value={order.runtype}
+        onChange={(event) => set({ runtype: event.currentTarget.value as Order['runtype'] })}
+      >
+        <option value="">{order.template === '' ? 'SSH' : 'As the template says'}</option>
+        {order.template !== '' && <option value="ssh">SSH</option>}
+        <option value="jupyter">Jupyter and SSH</option>
+        <option value="args">The program of the image</option>
+      </select>
+      {order.runtype === 'args' ? (
+        <div class="fields">
+          <Field
+            rows={3}
+            label="Command"
+            help="One word on each line. Empty: the image's entrypoint."
+            {...of('command')}
+          />
+          <Field rows={3} label="Arguments" help="One word on each line." {...of('args')} />
+        </div>
+      ) : (
+        <Field rows={3} label="Script at the start" help="Runs after each start." {...of('script', 'on_start')} />
+      )}
+    </>
+  );
+}
+
+const CHECKS: readonly { name: 'monitoring' | 'asRoot' | 'restarts' | 'waits'; says: string }[] = [
+  { name: 'monitoring', says: 'Measure load and memory of the GPUs, for charts on its page' },
+  { name: 'asRoot', says: 'Be root. In an image with a user of its own, sudo does nothing' },
+  { name: 'restarts', says: 'Restart on healthy GPUs when a GPU fails' },
+  { name: 'waits', says: 'Queue when no place is free' },
+];
+
+function More({ order, set, of, isOpen }: { order: Order; set: Set; of: Of; isOpen: boolean }) {
+  return (
+    <details open={isOpen}>
+      <summary>More</summary>
+      <Program order={order} set={set} of={of} />
+      <Field
+        rows={2}
+        label="Ports"
+        help="One on each line, with a name if you like: 8000 api, or 53/udp"
+        {...of('ports')}
+      />
+      <Field
+        label="Highest price"
+        help="An hour, also of later starts. Empty: what you see now."
+        {...of('highest', 'max_price_per_hour')}
+      />
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={order.diskPolicy === 'retain'}
+          onChange={(event) => set({ diskPolicy: event.currentTarget.checked ? 'retain' : 'delete' })}
+        />
+        <span>Keep the disk when the instance is deleted</span>
+      </label>
+      {CHECKS.map(({ name, says }) => (
+        <label class="check" key={name}>
+          <input
+            type="checkbox"
+            checked={order[name]}
+            onChange={(event) => set({ [name]: event.currentTarget.checked })}
+          />
+          <span>{says}</span>
+        </label>
+      ))}
+    </details>
+  );
+}
+
+/** What the API may refuse of fields behind "More". */
+const BEHIND = ['runtype', 'command', 'args', 'on_start', 'ports', 'max_price_per_hour'];
+/** What it may refuse of fields that are always there. */
+const BEFORE = ['name', 'template_id', 'template_image', 'disk_gb', 'max_duration', 'idle_timeout', 'env'];
+
+function isAt(path: string, field: string): boolean {
+  return path === field || path.startsWith(`${field}.`) || path.startsWith(`${field}[`);
+}
+
+/** What the chosen time costs; without one, what a day does. */
+function Estimate({ order, perHour, currency }: { order: Order; perHour: number; currency: string }) {
+  const hours = hoursOf(order.longest);
+  return (
+    <p class="estimate" role="status">
+      {hours === undefined ? (
+        <>
+          No limit · <strong>{money(perHour * 24, currency)}</strong> a day
+        </>
+      ) : (
+        <>
+          {order.longest} at most · about <strong>{money(perHour * hours, currency)}</strong>
+        </>
+      )}
+    </p>
   );
 }
 
@@ -135,53 +254,77 @@ export function RentDialog(props: {
     name: '',
     image: props.image,
     template: props.template,
+    registry: '',
     runtype: '',
     disk: '',
+    diskPolicy: 'delete',
     longest: '',
+    idle: '',
+    expiry: 'stop',
     highest: '',
+    variables: [],
+    ports: '',
+    command: '',
+    args: '',
     script: '',
     keys: [],
+    monitoring: !offer.simulated,
     asRoot: false,
+    restarts: false,
     waits: !hasPlace(offer),
   });
   const { refusal, send } = useRefusal();
   const [isSending, setSending] = useState(false);
-  const set = (part: Partial<Order>): void => setOrder((before) => ({ ...before, ...part }));
+  const set: Set = (part) => setOrder((before) => ({ ...before, ...part }));
   const body = bodyOf(order, offer);
   async function rent(): Promise<void> {
     setSending(true);
     try {
-      const { id } = await callApi<InstanceRecord>(tenant.value, 'POST', '/instances', body);
+      const { id, name } = await callApi<InstanceRecord>(tenant.value, 'POST', '/instances', body);
       close();
       go(`/dashboard/instances/${id}`);
-      note.value = 'Rented';
+      note.value = `Rented ${name ?? id}`;
     } finally {
       setSending(false);
     }
   }
-  const why = (path: string): string => refusal.fields.find((field) => field.path === path)?.expected ?? '';
+  const why = (at: string): string =>
+    refusal.fields
+      .filter(({ path }) => isAt(path, at))
+      .map(({ path, expected }) => plainly(path, expected, offer))
+      .join(' ');
   const of = fieldsOf('rent', order, set, why);
-  const others = refusal.fields.filter(
-    ({ path }) =>
-      !['name', 'template_id', 'template_image', 'disk_gb', 'max_duration', 'max_price_per_hour'].includes(path),
-  );
-  const costs = money(order.type === 0 ? price.on_demand : price.interruptible, price.currency);
+  const others = refusal.fields.filter(({ path }) => ![...BEFORE, ...BEHIND].some((field) => isAt(path, field)));
+  // What is wrong stands at each field.
+  const message = refusal.fields.length > others.length ? 'Correct the fields that are marked.' : refusal.message;
+  const perHour = order.type === 0 ? price.on_demand : price.interruptible;
+  const what = gpuWords(offer.gpu_count, offer.gpu_name, offer.mig_profile);
   return (
-    <Dialog id="rent" title={`Rent ${offer.gpu_count} × ${offer.gpu_name}`} onClose={close}>
+    <Dialog id="rent" title={`Rent ${what}`} onClose={close}>
       <DialogForm
-        button={`Rent for ${costs} an hour`}
+        button={`Rent for ${money(perHour, price.currency)} an hour`}
         isOff={isSending}
         same={sameRent(tenant.value, body)}
         onSubmit={() => void send(rent)}
         close={close}
+        before={<Estimate order={order} perHour={Number(perHour)} currency={price.currency} />}
       >
-        <Refused refusal={refusal} others={others} />
+        <p class="soft">
+          {memory(offer.gpu_memory_mb)} a GPU · {cpus(offer.cpu_cores)} · {memory(offer.memory_mb)}
+          {offer.simulated && ' · simulated: runs no program'}
+        </p>
+        <Refused refusal={{ ...refusal, message }} others={others} />
         {refusal.alternatives.length > 0 && (
           <section aria-label="Alternatives">
             <h3>Free now</h3>
-            {refusal.alternatives.map((other) => (
-              <OfferCard key={other.id} offer={other} onRent={() => choose(other)} />
-            ))}
+            <div class="buttons">
+              {refusal.alternatives.map((other) => (
+                <button type="button" key={other.id} onClick={() => choose(other)}>
+                  {gpuWords(other.gpu_count, other.gpu_name, other.mig_profile)} ·{' '}
+                  {money(other.price_per_hour.on_demand, other.price_per_hour.currency)}
+                </button>
+              ))}
+            </div>
           </section>
         )}
         <fieldset class="choice">
@@ -198,61 +341,27 @@ export function RentDialog(props: {
             </span>
           </label>
         </fieldset>
-        <Field label="Name" {...of('name')} />
-        <TemplateField value={order.template} why={why('template_id')} onChange={(template) => set({ template })} />
-        <Field
-          label="Image"
-          help={order.template === '' ? 'Empty: the default image.' : 'Empty: that of the template.'}
-          {...of('image', 'template_image')}
-        />
         <div class="fields">
-          <Field label="Disk in GB" help={`At most ${offer.disk_gb_max}.`} {...of('disk', 'disk_gb')} />
-          <Field label="Longest time" help="For example 12h. Empty: no end." {...of('longest', 'max_duration')} />
-          <Field
-            label="Highest price"
-            help="An hour, also of later starts. Empty: what you see now."
-            {...of('highest', 'max_price_per_hour')}
-          />
+          <Field label="Name" help="Empty: its id." {...of('name')} />
+          <TemplateField value={order.template} why={why('template_id')} onChange={(template) => set({ template })} />
         </div>
-        <Keys order={order} set={set} />
-        <details>
-          <summary>More</summary>
-          <label for="rent-runtype">What it runs</label>
-          <select
-            id="rent-runtype"
-            value={order.runtype}
-            onChange={(event) => set({ runtype: event.currentTarget.value as Order['runtype'] })}
-          >
-            <option value="">{order.template === '' ? 'A login' : 'As the template says'}</option>
-            {order.template !== '' && <option value="ssh">A login</option>}
-            <option value="jupyter">Jupyter and a login</option>
-            <option value="args">The program of the image</option>
-          </select>
-          <label for="rent-script">Script at the start</label>
-          <textarea
-            id="rent-script"
-            rows={3}
-            spellcheck={false}
-            value={order.script}
-            onInput={(event) => set({ script: event.currentTarget.value })}
+        <div class="fields">
+          <Field
+            label="Image"
+            help={order.template === '' ? 'Empty: the default image.' : 'Empty: that of the template.'}
+            {...of('image', 'template_image')}
           />
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={order.asRoot}
-              onChange={(event) => set({ asRoot: event.currentTarget.checked })}
-            />
-            <span>Be root. In an image with a user of its own, sudo does nothing</span>
-          </label>
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={order.waits}
-              onChange={(event) => set({ waits: event.currentTarget.checked })}
-            />
-            <span>Wait in line when no place is free</span>
-          </label>
-        </details>
+          <RegistryField id="rent-registry" value={order.registry} onChange={(registry) => set({ registry })} />
+        </div>
+        <Field
+          label="Disk in GB"
+          help={`At most ${offer.disk_gb_max}. Empty: the size that the image has.`}
+          {...of('disk', 'disk_gb')}
+        />
+        <Ending order={order} set={set} of={of} />
+        <Variables variables={order.variables} why={why('env')} onChange={(variables) => set({ variables })} />
+        <Keys order={order} set={set} />
+        <More order={order} set={set} of={of} isOpen={BEHIND.some((field) => why(field) !== '')} />
       </DialogForm>
     </Dialog>
   );

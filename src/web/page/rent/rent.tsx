@@ -1,32 +1,12 @@
 import { useCallback, useEffect, useState } from 'preact/hooks';
-import { hasPlace } from '../../../wire/has-place.ts';
 import type { FoundOffer } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { type ServerEvent, useFollow } from '../calls/follow.ts';
 import { Alert, Empty } from '../parts/controls.tsx';
 import { attempt, mayWrite, tenant } from '../state.ts';
-import { OfferCard } from './offer-card.tsx';
+import { PriceTable } from './price-table.tsx';
+import { ANY, productsOf, type Wish } from './products.ts';
 import { RentDialog } from './rent-dialog.tsx';
-
-/** What a person looks for among the offers. */
-interface Wish {
-  gpu: string;
-  memoryGb: number;
-  isolation: '' | FoundOffer['isolation'];
-  price: string;
-  isFree: boolean;
-  sort: 'price' | 'memory' | 'start' | 'available';
-  /** The image that the instance would have; empty: the default one. */
-  image: string;
-}
-
-function matches(offer: FoundOffer, { gpu, memoryGb, isolation, price, isFree }: Wish): boolean {
-  if (gpu !== '' && !offer.gpu_name.toLowerCase().includes(gpu.toLowerCase())) return false;
-  if (offer.gpu_memory_mb < memoryGb * 1024) return false;
-  if (isolation !== '' && offer.isolation !== isolation) return false;
-  if (price !== '' && Number(offer.price_per_hour.on_demand) > Number(price)) return false;
-  return !isFree || hasPlace(offer);
-}
 
 function Filters({ wish, onChange }: { wish: Wish; onChange: (wish: Wish) => void }) {
   const set = (part: Partial<Wish>): void => onChange({ ...wish, ...part });
@@ -43,7 +23,7 @@ function Filters({ wish, onChange }: { wish: Wish; onChange: (wish: Wish) => voi
         />
       </div>
       <div>
-        <label for="filter-memory">Memory, GiB at least</label>
+        <label for="filter-memory">GiB at least</label>
         <input
           id="filter-memory"
           type="number"
@@ -73,7 +53,7 @@ function Filters({ wish, onChange }: { wish: Wish; onChange: (wish: Wish) => voi
           <option value="">Any</option>
           <option value="whole">Whole GPUs</option>
           <option value="mig">MIG slices</option>
-          <option value="time_sliced">Shared in time</option>
+          <option value="time_sliced">Time-sliced</option>
         </select>
       </div>
       <div>
@@ -88,15 +68,15 @@ function Filters({ wish, onChange }: { wish: Wish; onChange: (wish: Wish) => voi
         />
       </div>
       <div>
-        <label for="filter-sort">First</label>
+        <label for="filter-sort">Sort by</label>
         <select
           id="filter-sort"
           value={wish.sort}
           onChange={(event) => set({ sort: event.currentTarget.value as Wish['sort'] })}
         >
-          <option value="price">Cheapest</option>
-          <option value="memory">Most GPU memory</option>
-          <option value="start">Soonest started</option>
+          <option value="price">Price of a GPU</option>
+          <option value="memory">GPU memory</option>
+          <option value="start">Time to start</option>
           <option value="available">Most free</option>
         </select>
       </div>
@@ -106,24 +86,15 @@ function Filters({ wish, onChange }: { wish: Wish; onChange: (wish: Wish) => voi
           checked={wish.isFree}
           onChange={(event) => set({ isFree: event.currentTarget.checked })}
         />
-        <span>Only what is free now</span>
+        <span>Free now only</span>
       </label>
     </form>
   );
 }
 
-const SORTS: Readonly<Record<Wish['sort'], (a: FoundOffer, b: FoundOffer) => number>> = {
-  price: (a, b) => Number(a.price_per_hour.on_demand) - Number(b.price_per_hour.on_demand),
-  memory: (a, b) => b.gpu_memory_mb * b.gpu_count - a.gpu_memory_mb * a.gpu_count,
-  start: (a, b) => (a.expected_start_seconds ?? Infinity) - (b.expected_start_seconds ?? Infinity) || 0,
-  available: (a, b) => b.available - a.available,
-};
-
-const FIRST: Wish = { gpu: '', memoryGb: 0, isolation: '', price: '', isFree: false, sort: 'price', image: '' };
-
 /** What is for rent, live. `template`: the number of the one to rent with; empty for none. */
 export function RentView({ template }: { template: string }) {
-  const [wish, setWish] = useState(FIRST);
+  const [wish, setWish] = useState(ANY);
   const [offers, setOffers] = useState<readonly FoundOffer[]>();
   const [chosen, setChosen] = useState<FoundOffer>();
   const [refusal, setRefusal] = useState('');
@@ -147,7 +118,7 @@ export function RentView({ template }: { template: string }) {
     });
   }, []);
   const trouble = useFollow('/offers', onEvent);
-  const shown = offers?.filter((offer) => matches(offer, wish)).toSorted(SORTS[wish.sort]);
+  const shown = offers === undefined ? undefined : productsOf(offers, wish);
   return (
     <section aria-labelledby="rent-title">
       <div class="title">
@@ -168,18 +139,16 @@ export function RentView({ template }: { template: string }) {
       {offers !== undefined && offers.length > 0 && shown?.length === 0 && (
         <Empty title="No offer fits">
           <p>Ask for less, or clear the filters.</p>
-          <button type="button" onClick={() => setWish(FIRST)}>
+          <button type="button" onClick={() => setWish(ANY)}>
             Clear filters
           </button>
         </Empty>
       )}
-      <ul class="offers">
-        {shown?.map((offer) => (
-          <li key={offer.id}>
-            <OfferCard offer={offer} onRent={mayWrite.value ? () => setChosen(offer) : undefined} />
-          </li>
-        ))}
-      </ul>
+      {shown !== undefined && shown.length > 0 && (
+        <div class="card flush">
+          <PriceTable products={shown} onRent={mayWrite.value ? setChosen : undefined} />
+        </div>
+      )}
       {chosen !== undefined && (
         <RentDialog
           key={chosen.id}

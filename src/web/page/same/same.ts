@@ -1,4 +1,5 @@
 import type { CreateInstance, UpdateInstance } from '../../../wire/records.ts';
+import { toContent } from '../../../wire/to-content.ts';
 import { curl, kubectlById, kubectlDelete, kubectlPatch } from './commands.ts';
 import { quote } from '../../../lib/quote.ts';
 
@@ -49,17 +50,31 @@ function manifestOf(namespace: string, body: CreateInstance): object {
     diskGb: body.disk_gb,
     maxDuration: body.max_duration,
     maxPricePerHour: body.max_price_per_hour,
-    onStart: body.on_start,
+    ...toContent(body),
+    installMonitoring: body.install_monitoring,
     runAsRoot: body.run_as_root,
     sshKeyIds: body.ssh_key_ids,
+    idleTimeout: body.idle_timeout,
+    onExpiry: body.on_expiry === 'delete' ? 'Delete' : undefined,
+    onGPUFailure: body.on_gpu_failure === 'restart' ? 'Restart' : undefined,
+    diskPolicy: body.disk_policy === 'retain' ? 'Retain' : undefined,
     onNoCapacity: body.on_no_capacity === 'queue' ? 'Queue' : 'Fail',
   });
   const metadata = { generateName: 'i-', namespace };
   return { apiVersion: 'berth.dev/v1alpha1', kind: 'GPUInstance', metadata, spec };
 }
 
-/** Renting what the body of POST /instances asks for. */
-export function sameRent(namespace: string, body: CreateInstance): Same {
+/** Stands in a command to copy, where the value of a variable would: it may be a secret. */
+const VALUE = 'VALUE';
+
+function withoutValues(body: CreateInstance): CreateInstance {
+  if (!body.env) return body;
+  return { ...body, env: Object.fromEntries(Object.keys(body.env).map((name) => [name, VALUE])) };
+}
+
+/** The command line takes values of variables from its own environment. It cannot replace a command, nor keep a disk. */
+function berthRent(body: CreateInstance): string | undefined {
+  if (body.command || body.disk_policy === 'retain') return undefined;
   const script = body.on_start ?? '';
   const words = [
     'rent',
@@ -69,20 +84,36 @@ export function sameRent(namespace: string, body: CreateInstance): Same {
     ...option('name', body.name),
     ...option('template', body.template_id),
     ...option('image', body.template_image),
-    ...option('runtype', body.runtype),
+    ...option('registry', body.registry),
+    ...option('runtype', body.args ? undefined : body.runtype),
     ...option('disk', body.disk_gb),
+    ...Object.keys(body.env ?? {}).flatMap((name) => option('env', name)),
+    ...(body.ports ?? []).flatMap(({ container_port: port, protocol }) =>
+      option('port', protocol === 'udp' ? `${port}/udp` : port),
+    ),
     ...option('max-duration', body.max_duration),
+    ...option('idle-timeout', body.idle_timeout),
+    ...option('on-expiry', body.on_expiry),
+    ...option('on-gpu-failure', body.on_gpu_failure),
     ...option('max-price', body.max_price_per_hour),
     ...(body.ssh_key_ids ?? []).flatMap((id) => option('key', id)),
     ...(script === '' ? [] : ['--on-start=start.sh']),
+    ...(body.install_monitoring === true ? ['--monitoring'] : []),
     ...(body.run_as_root === true ? ['--root'] : []),
     ...(body.on_no_capacity === 'queue' ? ['--queue'] : []),
+    ...(body.args ? ['--', ...body.args] : []),
   ];
-  const file = script === '' ? '' : `printf %s ${quote(script)} >start.sh; `;
+  return `${script === '' ? '' : `printf %s ${quote(script)} >start.sh; `}${berth(...words)}`;
+}
+
+/** Renting what the body of POST /instances asks for. */
+export function sameRent(namespace: string, body: CreateInstance): Same {
+  const shown = withoutValues(body);
+  const line = berthRent(shown);
   return {
-    curl: curl('POST', '/instances', body),
-    berth: `${file}${berth(...words)}`,
-    kubectl: creation(manifestOf(namespace, body)),
+    curl: curl('POST', '/instances', shown),
+    ...(line !== undefined && { berth: line }),
+    kubectl: creation(manifestOf(namespace, shown)),
   };
 }
 

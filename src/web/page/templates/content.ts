@@ -30,12 +30,13 @@ export const EMPTY: Draft = {
   script: '',
 };
 
-function lines(text: string): string[] {
+/** The lines of a text that are not empty. */
+export function linesOf(text: string): string[] {
   return text.split('\n').filter((line) => line.trim() !== '');
 }
 
 /** The number that a text writes. A text that is none goes to the API as it is, which has the words for it. */
-function numberOf(text: string): number {
+export function numberOf(text: string): number {
   const number = Number(text);
   return Number.isFinite(number) ? number : (text as unknown as number);
 }
@@ -45,6 +46,11 @@ function portOf(line: string): NonNullable<TemplateBody['ports']>[number] {
   const [number = '', protocol = 'tcp'] = place.split('/');
   const declared = { container_port: numberOf(number), protocol: protocol.toLowerCase() as 'tcp' | 'udp' };
   return name === undefined ? declared : { ...declared, name };
+}
+
+/** Ports, one on each line: `8080 web`, `53/udp`. */
+export function portsOf(text: string): NonNullable<TemplateBody['ports']> {
+  return linesOf(text).map(portOf);
 }
 
 function variableOf(line: string): [string, string] {
@@ -61,10 +67,10 @@ export function bodyOf(draft: Draft): TemplateBody {
     ...(runtype !== '' && { runtype }),
     ...(disk !== '' && { disk_gb: numberOf(disk) }),
     ...(registry !== '' && { registry }),
-    ...(lines(env).length > 0 && { env: Object.fromEntries(lines(env).map(variableOf)) }),
-    ...(lines(ports).length > 0 && { ports: lines(ports).map(portOf) }),
-    ...(runtype === 'args' && lines(command).length > 0 && { command: lines(command) }),
-    ...(runtype === 'args' && lines(args).length > 0 && { args: lines(args) }),
+    ...(linesOf(env).length > 0 && { env: Object.fromEntries(linesOf(env).map(variableOf)) }),
+    ...(linesOf(ports).length > 0 && { ports: portsOf(ports) }),
+    ...(runtype === 'args' && linesOf(command).length > 0 && { command: linesOf(command) }),
+    ...(runtype === 'args' && linesOf(args).length > 0 && { args: linesOf(args) }),
     ...(script !== '' && { on_start: script }),
   };
 }

@@ -11,15 +11,17 @@ import { bodyOf, type Draft, draftOf, EMPTY, isPlain } from './content.ts';
 /** The fields of the body that a part of the form stands for. */
 const PATHS = ['name', 'image', 'disk_gb', 'registry', 'env', 'ports', 'command', 'args', 'on_start'];
 
-function RegistryField({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+/** Chooses the credentials that pull the image. Shows nothing where there are none. */
+export function RegistryField(props: { id: string; value: string; onChange: (value: string) => void }) {
+  const { id, value, onChange } = props;
   const { value: list } = useRead<{ data: RegistryRecord[] }>('/registries');
   const names = new Set(list?.data.map(({ name }) => name));
   if (value !== '') names.add(value);
   if (names.size === 0) return null;
   return (
     <div>
-      <label for="template-registry">Registry</label>
-      <select id="template-registry" value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+      <label for={id}>Registry</label>
+      <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
         <option value="">None: the image is public</option>
         {[...names].map((name) => (
           <option key={name} value={name}>
@@ -37,15 +39,15 @@ function Program({ draft, set, why }: { draft: Draft; set: Set; why: (path: stri
   const of = fieldsOf('template', draft, set, why);
   return (
     <>
-      <label for="template-runtype">What it runs</label>
+      <label for="template-runtype">Mode</label>
       <select
         id="template-runtype"
         value={draft.runtype}
         onChange={(event) => set({ runtype: event.currentTarget.value as Draft['runtype'] })}
       >
-        <option value="">As the renter asks, else a login</option>
-        <option value="ssh">A login</option>
-        <option value="jupyter">Jupyter and a login</option>
+        <option value="">As the renter asks, else SSH</option>
+        <option value="ssh">SSH</option>
+        <option value="jupyter">Jupyter and SSH</option>
         <option value="args">The program of the image</option>
       </select>
       {draft.runtype === 'args' ? (
@@ -114,7 +116,7 @@ export function TemplateDialog(props: {
         )}
         <Field label="Name" {...of('name')} />
         <Field label="Image" help="Empty: the default image. For example pytorch/pytorch:latest." {...of('image')} />
-        <RegistryField value={draft.registry} onChange={(registry) => set({ registry })} />
+        <RegistryField id="template-registry" value={draft.registry} onChange={(registry) => set({ registry })} />
         <Field label="Disk in GB" help="Empty: as the renter asks." {...of('disk', 'disk_gb')} />
         <Program draft={draft} set={set} why={why} />
         <details open={draft.env !== '' || draft.ports !== '' || why('env') + why('ports') !== ''}>

@@ -1,0 +1,88 @@
+import type { CreateInstance, FoundOffer } from '../../../wire/records.ts';
+import { linesOf, numberOf, portsOf } from '../templates/content.ts';
+
+export interface Variable {
+  name: string;
+  value: string;
+}
+
+/** What a person filled in, each field as it was typed. */
+export interface Order {
+  type: 0 | 1;
+  name: string;
+  image: string;
+  /** The number of a template; empty without one. */
+  template: string;
+  registry: string;
+  /** Empty: as the template says, and SSH without one. */
+  runtype: '' | 'ssh' | 'jupyter' | 'args';
+  disk: string;
+  diskPolicy: 'delete' | 'retain';
+  longest: string;
+  idle: string;
+  expiry: 'stop' | 'delete';
+  highest: string;
+  variables: readonly Variable[];
+  /** A port on each line, with its name where it has one. */
+  ports: string;
+  /** A word on each line. */
+  command: string;
+  args: string;
+  script: string;
+  keys: readonly number[];
+  monitoring: boolean;
+  asRoot: boolean;
+  restarts: boolean;
+  waits: boolean;
+}
+
+/** The body of POST /instances. What was left empty is left out; the API has the words for what is wrong. */
+export function bodyOf(order: Order, { id }: Pick<FoundOffer, 'id'>): CreateInstance {
+  const { type, name, image, template, registry, runtype, disk, longest, idle, highest, script, keys } = order;
+  const named = order.variables.filter((variable) => variable.name !== '' || variable.value !== '');
+  const [ports, command, args] = [portsOf(order.ports), linesOf(order.command), linesOf(order.args)];
+  return {
+    ask_id: id,
+    type,
+    on_no_capacity: order.waits ? 'queue' : 'fail',
+    ...(name !== '' && { name }),
+    ...(template !== '' && { template_id: Number(template) }),
+    ...(runtype !== '' && { runtype }),
+    ...(image !== '' && { template_image: image }),
+    ...(registry !== '' && { registry }),
+    ...(disk !== '' && { disk_gb: numberOf(disk) }),
+    ...(order.diskPolicy === 'retain' && { disk_policy: 'retain' }),
+    ...(longest !== '' && { max_duration: longest }),
+    ...(idle !== '' && { idle_timeout: idle }),
+    ...(order.expiry === 'delete' && { on_expiry: 'delete' }),
+    ...(highest !== '' && { max_price_per_hour: highest }),
+    ...(named.length > 0 && { env: Object.fromEntries(named.map((one) => [one.name, one.value])) }),
+    ...(ports.length > 0 && { ports }),
+    ...(runtype === 'args' && command.length > 0 && { command }),
+    ...(runtype === 'args' && args.length > 0 && { args }),
+    ...(runtype !== 'args' && script !== '' && { on_start: script }),
+    ...(keys.length > 0 && { ssh_key_ids: [...keys] }),
+    ...(order.monitoring && { install_monitoring: true }),
+    ...(order.asRoot && { run_as_root: true }),
+    ...(order.restarts && { on_gpu_failure: 'restart' }),
+  };
+}
+
+const DURATION = /^(?:\d+(?:\.\d+)?[smh])+$/;
+const HOURS = { h: 1, m: 1 / 60, s: 1 / 3600 };
+
+/** Hours of a text such as 90m or 1h30m; undefined for any other. */
+export function hoursOf(text: string): number | undefined {
+  if (!DURATION.test(text)) return undefined;
+  const parts = [...text.matchAll(/([\d.]+)([smh])/g)];
+  return parts.reduce((sum, [, number, unit]) => sum + Number(number) * HOURS[unit as keyof typeof HOURS], 0);
+}
+
+/** What the API expects of a field, in the words of the form. */
+export function plainly(path: string, expected: string, offer: Pick<FoundOffer, 'disk_gb_max'>): string {
+  if (path === 'disk_gb') return `Write a whole number of GB, from 1 to ${offer.disk_gb_max}.`;
+  if (path === 'max_duration' || path === 'idle_timeout') return 'Write a time such as 90m, 12h or 1h30m.';
+  if (path === 'max_price_per_hour') return 'Write an amount such as 1.20.';
+  if (path.startsWith('env.')) return `${path.slice('env.'.length)}: ${expected}`;
+  return expected.replace(/^expected /, 'Expected ').replace(/(?<!\.)$/, '.');
+}

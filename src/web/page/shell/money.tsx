@@ -1,0 +1,55 @@
+import type { InstanceRecord, LimitsRecord, List, UsageAnswer } from '../../../wire/records.ts';
+import { useRead } from '../parts/use-read.ts';
+import { money } from '../parts/words.ts';
+import { roughly } from '../state.ts';
+import { periods } from '../usage/report.ts';
+
+const EVERY_MS = 60_000;
+
+interface Sum {
+  name: string;
+  amount: string;
+}
+
+/** What instances cost in an hour, by currency. */
+function rates(instances: readonly InstanceRecord[]): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const { billed_since: since, price_per_hour: price, currency } of instances) {
+    if (since === null || price === null || currency === null) continue;
+    sums.set(currency, (sums.get(currency) ?? 0) + Number(price));
+  }
+  return sums;
+}
+
+function joined(amounts: readonly [string, number | string][]): string {
+  return amounts.map(([currency, amount]) => money(amount, currency)).join(' + ');
+}
+
+/** What the project spends: what it has this month, what it does per hour, and what is left of its budget. */
+export function useMoney(): Sum[] {
+  const [month] = periods(roughly.value);
+  const { from = '', to = '' } = month?.period ?? {};
+  const { value: usage } = useRead<UsageAnswer>(`/usage?from=${from}&to=${to}&group=day`, EVERY_MS);
+  const { value: list } = useRead<List<InstanceRecord>>('/instances', EVERY_MS);
+  const { value: limits } = useRead<LimitsRecord>('/limits', EVERY_MS);
+  const left = limits?.budget?.lines.filter(({ unit }) => /^[A-Z]{3}$/.test(unit)) ?? [];
+  return [
+    { name: 'This month', amount: joined(usage?.totals.map(({ currency, cost }) => [currency, cost]) ?? []) },
+    { name: 'Per hour', amount: joined([...rates(list?.data ?? [])]) },
+    { name: 'Left', amount: joined(left.map(({ unit, left: amount }) => [unit, amount])) },
+  ].filter(({ amount }) => amount !== '');
+}
+
+export function Money({ sums }: { sums: readonly Sum[] }) {
+  if (sums.length === 0) return null;
+  return (
+    <dl class="money">
+      {sums.map(({ name, amount }) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{amount}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

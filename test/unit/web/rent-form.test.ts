@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest';
+import { hoursOf } from '../../../src/web/page/rent/order.ts';
+import { ANY, productsOf } from '../../../src/web/page/rent/products.ts';
+import type { FoundOffer } from '../../../src/wire/records.ts';
+
+function offer(changes: Partial<FoundOffer>, onDemand = '1.00'): FoundOffer {
+  const price = { on_demand: onDemand, interruptible: '0.10', currency: 'USD' };
+  const shape = { gpu_name: 'NVIDIA-L4', gpu_count: 1, gpu_memory_mb: 24_576, isolation: 'whole', mig_profile: null };
+  const rest = { pool: 'default', simulated: false, available: 1, available_by_preemption: 0, price_per_hour: price };
+  return { ...shape, ...rest, ...changes } as FoundOffer;
+}
+
+const H100 = { gpu_name: 'NVIDIA-H100-80GB-HBM3', gpu_memory_mb: 81_559 };
+const OFFERS = [
+  offer({ gpu_name: 'Tesla-T4', simulated: true }, '0.20'),
+  offer({ gpu_count: 4, ...H100 }, '8.00'),
+  offer({ ...H100 }, '2.00'),
+  offer({ gpu_count: 2, available: 0 }, '2.00'),
+  offer({}),
+];
+
+function shown(wish: Partial<typeof ANY>): [string, number[]][] {
+  return productsOf(OFFERS, { ...ANY, ...wish }).map(({ offers }) => [
+    offers[0].gpu_name,
+    offers.map(({ gpu_count: count }) => count),
+  ]);
+}
+
+it('has one product a GPU, with its numbers in order, and simulated ones last however it is sorted', () => {
+  const [l4, h100, t4] = [
+    ['NVIDIA-L4', [1, 2]],
+    ['NVIDIA-H100-80GB-HBM3', [1, 4]],
+    ['Tesla-T4', [1]],
+  ];
+  expect(shown({})).toEqual([l4, h100, t4]);
+  expect(shown({ sort: 'memory' })).toEqual([h100, l4, t4]);
+  expect(shown({ isFree: true, gpu: 'l4' })).toEqual([['NVIDIA-L4', [1]]]);
+  expect(shown({ price: '1.5' })).toEqual([['NVIDIA-L4', [1]], t4]);
+});
+
+it.each([
+  ['12h', 12],
+  ['1h30m', 1.5],
+  ['90m', 1.5],
+  ['1.5h', 1.5],
+  ['tomorrow', undefined],
+  ['12', undefined],
+  ['', undefined],
+])('%s is %s hours', (text, hours) => {
+  expect(hoursOf(text)).toBe(hours);
+});
