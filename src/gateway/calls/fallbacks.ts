@@ -1,6 +1,6 @@
 import { mayUseModel } from '../../access/principal.ts';
 import type { Model } from '../balance/model.ts';
-import type { Catalog } from '../discovery/catalog.ts';
+import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, refuseOfServers } from '../dialects/index.ts';
 import type { FallbackReason } from '../discovery/types.ts';
 import { mayFetch, serves } from '../find-model.ts';
@@ -10,11 +10,11 @@ const NONE: readonly Model[] = [];
 
 /**
  * The models to which a call may go that its own cannot take, in order: those that the Service names for this reason,
- * the key may use, and have a ready server that takes the call. Where they would go on to is not asked, so no call goes
+ * the key may use, the budgets allow, and have a ready server that takes the call. Where they would go on to is not asked, so no call goes
  * in circles.
  */
 export function fallbacksOf(
-  { catalog }: { catalog: () => Catalog },
+  { catalog, holds }: Pick<ModelRouterDeps, 'catalog' | 'holds'>,
   call: Call,
   model: Model,
   why: FallbackReason,
@@ -24,7 +24,8 @@ export function fallbacksOf(
   const { principal } = call;
   return fallback.models.flatMap((name) => {
     const target = mayUseModel(principal, name) ? catalog().find(principal.namespace, name) : undefined;
-    return target !== undefined && target.servers !== model.servers && takes(target, call, model) ? [target] : [];
+    if (target === undefined || target.servers === model.servers || !takes(target, call, model)) return [];
+    return holds.spent(principal, target.prices) === undefined ? [target] : [];
   });
 }
 

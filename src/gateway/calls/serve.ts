@@ -6,8 +6,9 @@ import type { Clock } from '../../lib/clock.ts';
 import { hash32 } from '../balance/hash.ts';
 import type { Member, Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
-import { parseInput, promptPrefix } from '../dialects/index.ts';
+import { DialectError, parseInput, promptPrefix } from '../dialects/index.ts';
 import type { Endpoint, Flight } from '../endpoint.ts';
+import { LimitError } from '../limits/limiter.ts';
 import type { RetryBudgets } from '../limits/retry-budgets.ts';
 import { type CallQueue, QueueError, type Turn } from '../queue/call-queue.ts';
 import { mayFetch, serves } from '../find-model.ts';
@@ -111,8 +112,9 @@ async function fallBack(
       before.crashes = served.crashes;
       if (failure === undefined) return served;
     } catch (error) {
-      // What keeps it from the other model is no answer to a call that did not name it.
-      if (client.started || client.over !== undefined) throw error;
+      // A refusal of the other model is no answer to a call that did not name it.
+      const isRefused = error instanceof DialectError || error instanceof LimitError || error instanceof QueueError;
+      if (!isRefused || client.started || client.over !== undefined) throw error;
     }
     giveBack();
   }

@@ -188,6 +188,7 @@ describe('a call that its model cannot take', () => {
     engines.small.behave({ kind: 'status', status: 500, body: '{"error":{"message":"of small"}}' });
     const answer = await ask(gateway);
     expect([answer.status, await answer.text()]).toEqual([500, expect.stringContaining('of small')]);
+    expect(answer.headers.has('x-should-retry')).toBe(false);
     expect(engines.large.received).toEqual([]);
   });
 
