@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { CallOutcome } from './calls/call.ts';
 import type { Dialect, Usage } from './dialects/index.ts';
+import type { FallbackReason } from './discovery/types.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { PlainRoute } from '../wire/model-endpoints.ts';
 
@@ -22,6 +23,8 @@ export interface CallRecord {
   seconds: number;
   firstByteSeconds: number | undefined;
   attempts: number;
+  /** Why it went to another model than it named. */
+  fallback: FallbackReason | undefined;
   usage: Usage | undefined;
 }
 
@@ -65,6 +68,7 @@ export class GatewayMetrics {
   readonly #duration;
   readonly #firstToken;
   readonly #failovers;
+  readonly #fallbacks;
   readonly #queueWait;
   readonly #sums = new Map<string, CallSums>();
   readonly #namesTenants: boolean;
@@ -94,6 +98,12 @@ export class GatewayMetrics {
       labelNames: ['gen_ai_request_model'],
       registers,
     });
+    this.#fallbacks = new Counter({
+      name: 'berth_gateway_fallbacks_total',
+      help: 'Calls that another model answered than they named, by why (unavailable, full, overflow, error).',
+      labelNames: ['gen_ai_request_model', 'reason'],
+      registers,
+    });
     this.#queueWait = new Histogram({
       name: 'berth_gateway_queue_wait_seconds',
       help: 'How long calls waited for a busy model server, those that left included.',
@@ -120,6 +130,7 @@ export class GatewayMetrics {
     this.#duration.observe(labels, call.seconds);
     if (call.firstByteSeconds !== undefined) this.#firstToken.observe(firstTokenLabels, call.firstByteSeconds);
     if (call.attempts > 1) this.#failovers.inc({ gen_ai_request_model: model }, call.attempts - 1);
+    if (call.fallback !== undefined) this.#fallbacks.inc({ gen_ai_request_model: model, reason: call.fallback });
     if (call.usage === undefined) return;
     counts.input += call.usage.inputTokens;
     counts.output += call.usage.outputTokens;

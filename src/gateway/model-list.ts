@@ -24,6 +24,8 @@ export interface ModelRecord {
    * would wait that came now: null while nobody knows. Absent where none waits.
    */
   queue?: { waiting: number; expected_wait_seconds: number | null };
+  /** Where calls go that it cannot take, and why they do. */
+  fallbacks?: { models: readonly string[]; on: readonly string[] };
   /** Tokens, null when the engine does not report it. */
   context_length: number | null;
   /** A call brings up a server where none is ready. Only such models have this field and the next. */
@@ -34,12 +36,18 @@ export interface ModelRecord {
   price_per_million_tokens?: { input: string; cached_input: string; output: string; currency: string };
 }
 
-/** The line in front of a model, as the caller finds it. */
-type LineOf = (model: Model) => { waiting: number; expectedMs: number | undefined } | undefined;
+/** What the caller sees of models. */
+export interface Seen {
+  /** The line in front of a model. */
+  lineOf: (model: Model) => { waiting: number; expectedMs: number | undefined } | undefined;
+  /** Whether there is a model of this name for the caller. */
+  mayCall: (name: string) => boolean;
+}
 
-function modelRecord(model: Model, lineOf: LineOf): ModelRecord {
-  const { name, facts, probe, isShared, readyCount, load, sleepers, prices } = model;
+function modelRecord(model: Model, { lineOf, mayCall }: Seen): ModelRecord {
+  const { name, facts, probe, isShared, readyCount, load, sleepers, prices, fallback } = model;
   const line = lineOf(model);
+  const fallbacks = fallback?.models.filter((other) => other !== name && mayCall(other)) ?? [];
   const engine = probe?.engine ?? 'unknown';
   const quirks = quirksOf(engine, probe?.version, name);
   const spoken = probe?.dialects ?? [];
@@ -60,6 +68,7 @@ function modelRecord(model: Model, lineOf: LineOf): ModelRecord {
     ready_endpoints: readyCount,
     ...(load !== undefined && { load }),
     ...(line !== undefined && { queue: { waiting: line.waiting, expected_wait_seconds: secondsOf(line.expectedMs) } }),
+    ...(fallback !== undefined && fallbacks.length > 0 && { fallbacks: { models: fallbacks, on: fallback.on } }),
     context_length: facts?.contextLength ?? null,
     ...(sleepers.length > 0 && {
       scales_from_zero: true,
@@ -90,13 +99,13 @@ function withAnthropicFields(record: ModelRecord): object {
   return { ...record, type: 'model', display_name: record.id, created_at: created };
 }
 
-export function sendModel(request: Request, response: Response, model: Model, lineOf: LineOf): void {
-  const record = modelRecord(model, lineOf);
+export function sendModel(request: Request, response: Response, model: Model, seen: Seen): void {
+  const record = modelRecord(model, seen);
   response.json(wantsAnthropic(request) ? withAnthropicFields(record) : record);
 }
 
-export function sendModels(request: Request, response: Response, models: readonly Model[], lineOf: LineOf): void {
-  const data = models.map((model) => modelRecord(model, lineOf));
+export function sendModels(request: Request, response: Response, models: readonly Model[], seen: Seen): void {
+  const data = models.map((model) => modelRecord(model, seen));
   if (!wantsAnthropic(request)) {
     response.json({ object: 'list', data });
     return;

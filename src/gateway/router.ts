@@ -1,12 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
-import { getPrincipal, type Principal } from '../access/principal.ts';
+import { getPrincipal, mayUseModel, type Principal } from '../access/principal.ts';
 import { allowOf, notAllowed } from '../lib/allow.ts';
 import { MODEL_ENDPOINTS, type ModelEndpoint, type OwnAnswer } from '../wire/model-endpoints.ts';
-import type { Model } from './balance/model.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { DialectError } from './dialects/index.ts';
-import { sendModel, sendModels } from './model-list.ts';
+import { type Seen, sendModel, sendModels } from './model-list.ts';
 import { findModel, listModels } from './find-model.ts';
 import { nextCallId } from './calls/call.ts';
 import { countTokens } from './calls/count-tokens.ts';
@@ -16,7 +15,6 @@ import { type CallKind, handleCall, holdOf, requestIdOf } from './calls/handle-c
 import { requireScope } from './calls/let-in.ts';
 import { holdBytes } from './calls/read-body.ts';
 import { LimitError } from './limits/limiter.ts';
-import type { CallQueue } from './queue/call-queue.ts';
 import { readStored, listInputItems } from './state/history.ts';
 import type { Part, StoredPart } from './state/response-store.ts';
 
@@ -76,10 +74,10 @@ interface Asked {
 
 const OWN_ANSWERS: Readonly<Record<OwnAnswer, (asked: Asked) => void | Promise<void>>> = {
   listModels({ deps, request, response, principal }) {
-    sendModels(request, response, listModels(deps, principal), lineSeenBy(deps, principal));
+    sendModels(request, response, listModels(deps, principal), seenBy(deps, principal));
   },
   readModel({ deps, request, response, principal, id }) {
-    sendModel(request, response, findModel(deps, principal, id), lineSeenBy(deps, principal));
+    sendModel(request, response, findModel(deps, principal, id), seenBy(deps, principal));
   },
   async readResponse(asked) {
     send(asked, (await storedPart(asked, 'response')).text);
@@ -98,11 +96,12 @@ const OWN_ANSWERS: Readonly<Record<OwnAnswer, (asked: Asked) => void | Promise<v
   },
 };
 
-function lineSeenBy(
-  { queue }: ModelRouterDeps,
-  { namespace }: Principal,
-): (model: Model) => ReturnType<CallQueue['lineOf']> {
-  return (model) => queue.lineOf(model, namespace);
+function seenBy({ catalog, queue }: ModelRouterDeps, principal: Principal): Seen {
+  const { namespace } = principal;
+  return {
+    lineOf: (model) => queue.lineOf(model, namespace),
+    mayCall: (name) => mayUseModel(principal, name) && catalog().find(namespace, name) !== undefined,
+  };
 }
 
 /** Counts as a call, in its minute and while it is under way. */

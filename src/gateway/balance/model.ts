@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { TokenPrices } from '../../resources/model-servers/prices.ts';
 import type { ScaleSpec } from '../../resources/model-servers/scale.ts';
-import type { Probe, ServedModel, ServerSpec } from '../discovery/types.ts';
+import type { FallbackSpec, Probe, ServedModel, ServerSpec } from '../discovery/types.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { freshLoad } from './load-metrics.ts';
 import { buildRing, pickBounded, type Ring } from './ring.ts';
@@ -46,6 +46,8 @@ export class Model {
   sleepers = NO_SLEEPERS;
   /** Of a million tokens. Undefined: they cost nothing. */
   prices: TokenPrices | undefined;
+  /** Where calls go that it cannot take. */
+  fallback: FallbackSpec | undefined;
   /** Its servers, as one text: models of the same servers have one line of calls that wait. */
   readonly servers: string;
   readonly #clock: Clock;

@@ -4,6 +4,7 @@ import { retryAfterMs } from '../../lib/retry-after.ts';
 import type { FailureKind } from '../balance/breaker.ts';
 import { HungError, LostError } from '../balance/hang-watch.ts';
 import { DialectError, failedStream, isOverflow, readUpstreamError, type ClientError } from '../dialects/index.ts';
+import type { FallbackReason } from '../discovery/types.ts';
 import type { Endpoint } from '../endpoint.ts';
 import type { Charge } from '../queue/fair-line.ts';
 import type { AnswerReceiver } from './answer-receiver.ts';
@@ -24,6 +25,8 @@ export interface Served {
   firstByteAt?: number;
   /** What it took of its turn, where it waited for one. */
   charge?: Charge;
+  /** It went to another model than it named. */
+  fallback?: { to: string; why: FallbackReason };
 }
 
 /** How one request to one endpoint ended. */
@@ -37,7 +40,10 @@ export interface Result {
 /** Why another endpoint should be tried, and what the client gets when there is none. */
 export interface Failure {
   error: ClientError;
+  why: FallbackReason;
   retryAfterMs?: number | undefined;
+  /** It did not wait, because another model has room. */
+  hasRoomElsewhere?: boolean;
 }
 
 interface Serving {
@@ -45,6 +51,8 @@ interface Serving {
   call: Call;
   client: ClientWriter;
   served: Served;
+  /** Another model may take what is too long for this one. */
+  mayOverflow: boolean;
 }
 
 const REST_AFTER_429_MS = 1000;
@@ -124,8 +132,8 @@ function applyBreak({ client, served }: Serving, receiver: AnswerReceiver, error
   }
   served.outcome = 'upstream_error';
   if (error instanceof HungError)
-    return { error: { status: 504, message: 'The model server does not answer. Try again shortly.' } };
-  if (!isTimeout(error)) return { error: { status: 502, message: brokenMessage(error) } };
+    return { why: 'error', error: { status: 504, message: 'The model server does not answer. Try again shortly.' } };
+  if (!isTimeout(error)) return { why: 'error', error: { status: 502, message: brokenMessage(error) } };
   client.sendError({ status: 504, message: 'The model server did not answer in time. Try again later.' });
   return undefined;
 }
@@ -139,7 +147,7 @@ interface Refusal {
 }
 
 function applyRefusal(
-  { deps, call, client, served }: Serving,
+  { deps, call, client, served, mayOverflow }: Serving,
   endpoint: Endpoint,
   { status, headers, error, begunAt }: Refusal,
 ): Failure | undefined {
@@ -153,15 +161,21 @@ function applyRefusal(
   if (failover) {
     if (wait !== undefined) endpoint.breaker.restFor(tenant, wait);
     served.outcome = status === 429 ? 'rate_limited' : 'upstream_error';
-    return { error, retryAfterMs: wait };
+    return { why: status === 429 ? 'full' : 'error', error, retryAfterMs: wait };
   }
   served.outcome = status < 500 ? 'client_error' : 'upstream_error';
+  if (mayOverflow && isOverflow(error)) return { why: 'overflow', error };
+  sendRefusal(call, client, error, wait);
+  return undefined;
+}
+
+/** Tells the client about an error in the way of its dialect. */
+export function sendRefusal(call: Call, client: ClientWriter, error: ClientError, retryAfterMs?: number): void {
   const { id, createdAt, inspection, body, dialect } = call;
   const context = { id, createdAt, model: inspection.model, request: body };
   const failed = inspection.stream ? failedStream(dialect, error, context) : undefined;
-  if (failed === undefined) client.sendError(error, wait);
+  if (failed === undefined) client.sendError(error, retryAfterMs);
   else client.endStream(failed);
-  return undefined;
 }
 
 /** What an error status means. A 4xx other than 408 and 429 is the client's fault at every endpoint. */

@@ -18,6 +18,7 @@ import { answerError } from './answer-error.ts';
 import type { Served } from './apply-outcome.ts';
 import { nextCallId, type Call, type CallOutcome } from './call.ts';
 import { ClientWriter } from './client-writer.ts';
+import { fallbacksOf } from './fallbacks.ts';
 import { askAgain, letIn, requireBudget, requireScope } from './let-in.ts';
 import type { OpenCall } from './open-calls.ts';
 import { readBody } from './read-body.ts';
@@ -115,7 +116,7 @@ async function runOpen(
     const { name, isShared } = model;
     summary.model = { name, isShared };
     requireBudget(deps, client, call);
-    await serveWithin(deps, { call, model, client, summary, standings });
+    await serveWithin(deps, { call, model, client, summary, standings, open });
   } finally {
     hold.release();
   }
@@ -128,11 +129,12 @@ interface Admitted {
   summary: CallSummary;
   /** Undefined where nothing is counted per minute. */
   standings: Standings | undefined;
+  open: OpenCall;
 }
 
 /** Serves a call within its tokens of the minute and its budgets. */
 async function serveWithin(deps: ModelRouterDeps, admitted: Admitted): Promise<void> {
-  const { call, model, client, summary } = admitted;
+  const { call, model, client, summary, open } = admitted;
   let reservation: Reservation | undefined = await reserve(deps, admitted);
   let held: BudgetHold | undefined;
   const giveBack = (): void => {
@@ -142,6 +144,7 @@ async function serveWithin(deps: ModelRouterDeps, admitted: Admitted): Promise<v
   /** After a wait everything may be different: the key, its limits, its budgets and the price. */
   const letInAgain = async (ready: Model): Promise<void> => {
     askAgain(deps, call);
+    open.narrow(call.inspection.model);
     const earlier = reservation;
     reservation = undefined;
     await earlier?.replace(0);
@@ -150,7 +153,12 @@ async function serveWithin(deps: ModelRouterDeps, admitted: Admitted): Promise<v
     held = await letIn(deps, call, ready, client);
   };
   try {
-    const ready = await deps.starts?.ready(call, model, client);
+    const isElsewhere =
+      model.fallback !== undefined &&
+      model.readyCount === 0 &&
+      fallbacksOf(deps, call, model, 'unavailable').length > 0;
+    if (isElsewhere) deps.starts?.wake(model);
+    const ready = isElsewhere ? undefined : await deps.starts?.ready(call, model, client);
     if (ready === undefined) held = await letIn(deps, call, model, client);
     else await letInAgain(ready);
     summary.served = await serve(deps, { call, model: ready ?? model, client, giveBack, letInAgain });
@@ -274,7 +282,7 @@ function record(
 ): void {
   const { operation, principal, startedAt } = origin;
   const { served, usage, model } = summary;
-  const { outcome, attempts, firstByteAt, route = 'none' } = served;
+  const { outcome, attempts, firstByteAt, fallback, route = 'none' } = served;
   deps.metrics.record({
     operation,
     model,
@@ -284,6 +292,7 @@ function record(
     seconds: (deps.clock.monotonic() - startedAt) / 1000,
     firstByteSeconds: firstByteAt === undefined ? undefined : (firstByteAt - startedAt) / 1000,
     attempts,
+    fallback: fallback?.why,
     usage,
   });
 }

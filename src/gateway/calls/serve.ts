@@ -6,8 +6,9 @@ import type { Clock } from '../../lib/clock.ts';
 import { hash32 } from '../balance/hash.ts';
 import type { Member, Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
-import { parseInput, promptPrefix } from '../dialects/index.ts';
+import { DialectError, parseInput, promptPrefix } from '../dialects/index.ts';
 import type { Endpoint, Flight } from '../endpoint.ts';
+import { LimitError } from '../limits/limiter.ts';
 import type { RetryBudgets } from '../limits/retry-budgets.ts';
 import { type CallQueue, QueueError, type Turn } from '../queue/call-queue.ts';
 import { mayFetch, serves } from '../find-model.ts';
@@ -15,10 +16,11 @@ import type { ResponseStore } from '../state/response-store.ts';
 import { traceAttempt } from '../trace.ts';
 import type { Starts } from '../zero/starts.ts';
 import type { AnswerReceiver } from './answer-receiver.ts';
-import { applyOutcome, diedIdle, type Failure, type Result, type Served } from './apply-outcome.ts';
+import { applyOutcome, diedIdle, type Failure, type Result, sendRefusal, type Served } from './apply-outcome.ts';
 import { Attempt } from './attempt.ts';
 import { isStored, letGo, type Call } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
+import { fallbacksOf } from './fallbacks.ts';
 import { askAgain, requireBudget } from './let-in.ts';
 import { likelyTokens } from './most-tokens.ts';
 import { priorityOf } from './priority.ts';
@@ -56,22 +58,80 @@ const NO_BYTES = Buffer.alloc(0);
 const KEY_CHARS = 32_768;
 const NO_SERVER_RETRY_MS = 5000;
 
+/** How a call to one model ended. A failure has not been sent to the client. */
+interface Ended {
+  served: Served;
+  failure?: Failure;
+}
+
 /**
- * Sends a call to an endpoint of its model, and the answer to the client; once more when a server has come from zero
- * meanwhile. Throws DialectError when the chosen one cannot serve the call.
+ * Sends a call to an endpoint of its model, and the answer to the client. When the model cannot take it, the call goes to
+ * another one that the operator named; else it goes out once more when its turn or a server from zero has come. Throws
+ * DialectError when the chosen endpoint cannot serve the call.
  */
-export async function serve(deps: ServeDeps, { call, model, client, giveBack, letInAgain }: Serve): Promise<Served> {
-  let { served, failure } = await serveOnce(deps, call, model, client);
+export async function serve(deps: ServeDeps, serving: Serve): Promise<Served> {
+  const { call, model, client, giveBack, letInAgain } = serving;
+  let { served, failure } = await serveOnce(deps, serving, model, ELSEWHERE_FIRST);
   if (failure === undefined) return served;
   giveBack();
-  const later = call.mayRetry && !client.started ? await deps.starts?.afterFailure(call, model, client) : undefined;
+  const fallen = await fallBack(deps, serving, served, failure);
+  if (fallen !== undefined) return fallen;
+  const mayGoOn = call.mayRetry && !client.started;
+  const later = failure.hasRoomElsewhere
+    ? model
+    : mayGoOn
+      ? await deps.starts?.afterFailure(call, model, client)
+      : undefined;
   if (later !== undefined) {
     await letInAgain(later);
-    ({ served, failure } = await serveOnce(deps, call, later, client));
+    ({ served, failure } = await serveOnce(deps, serving, later));
   }
-  if (failure !== undefined) client.sendError(failure.error, failure.retryAfterMs);
+  if (failure !== undefined) sendRefusal(call, client, failure.error, failure.retryAfterMs);
   return served;
 }
+
+/** Sends a call that its model could not take to the first other one that can. Undefined when there is none. */
+async function fallBack(
+  deps: ServeDeps,
+  { call, model, client, giveBack, letInAgain }: Serve,
+  before: Served,
+  { why }: Failure,
+): Promise<Served | undefined> {
+  const asked = call.inspection;
+  for (const target of fallbacksOf(deps, call, model, why)) {
+    if (!call.mayRetry || client.started || client.over !== undefined || before.crashes >= MAX_CRASHES) break;
+    if (why === 'error' && !deps.retries.of(call.principal.namespace, model.name).spend()) break;
+    call.inspection = { ...asked, model: target.name };
+    const fallback = { to: target.name, why };
+    try {
+      await letInAgain(target);
+      const { served, failure } = await serveOnce(deps, { call, client }, target, {
+        fallback,
+        crashes: before.crashes,
+      });
+      before.crashes = served.crashes;
+      if (failure === undefined) return served;
+    } catch (error) {
+      // A refusal of the other model is no answer to a call that did not name it.
+      const isRefused = error instanceof DialectError || error instanceof LimitError || error instanceof QueueError;
+      if (!isRefused || client.started || client.over !== undefined) throw error;
+    }
+    giveBack();
+  }
+  call.inspection = asked;
+  return undefined;
+}
+
+interface Once {
+  /** It does not wait while another model has room that takes it. */
+  elsewhereFirst?: boolean;
+  fallback?: Served['fallback'];
+  /** Of servers of other models. */
+  crashes?: number;
+}
+
+const ELSEWHERE_FIRST: Once = { elsewhereFirst: true };
+const HERE: Once = {};
 
 /**
  * When an endpoint fails before its first byte, another is tried: three in all, never the same twice, and one at most after
@@ -79,17 +139,19 @@ export async function serve(deps: ServeDeps, { call, model, client, giveBack, le
  */
 async function serveOnce(
   deps: ServeDeps,
-  call: Call,
+  { call, client }: Pick<Serve, 'call' | 'client'>,
   named: Model,
-  client: ClientWriter,
-): Promise<{ served: Served; failure?: Failure }> {
+  { elsewhereFirst = false, fallback, crashes = 0 }: Once = HERE,
+): Promise<Ended> {
   let model = named;
   // A single endpoint gets every call.
   const key = model.members.length > 1 ? routingKey(call) : undefined;
   const tried = unable(model, call);
-  const served: Served = { outcome: 'unavailable', attempts: 0, crashes: 0 };
+  const served: Served = { outcome: 'unavailable', attempts: 0, crashes };
+  if (fallback !== undefined) served.fallback = fallback;
   const tenant = call.principal.namespace;
   const retries = deps.retries.of(tenant, model.name);
+  const mayOverflow = fallback !== undefined || fallbacksOf(deps, call, model, 'overflow').length > 0;
   let failure: Failure | undefined;
   retries.earn();
   if (call.inspection.stream) client.keepAlive();
@@ -100,6 +162,8 @@ async function serveOnce(
     if (member !== undefined && isRetry && (!call.mayRetry || served.crashes >= MAX_CRASHES || !retries.spend())) break;
     if (member !== undefined) member.endpoint.inFlight += 1;
     else if (withRoom && model.pick(key, tried, tenant) !== undefined) {
+      if (elsewhereFirst && fallbacksOf(deps, call, model, 'full').some((other) => hasRoom(deps, other, tenant)))
+        return { served, failure: FULL_HERE };
       const turn = await waitForTurn({ deps, call, client, served }, model, key);
       if (turn === undefined) break;
       if ('error' in turn) return { served, failure: turn };
@@ -109,16 +173,24 @@ async function serveOnce(
     if (member === undefined) break;
     tried.push(member.endpoint);
     served.attempts += 1;
-    failure = await tryMember({ deps, call, client, served }, member);
+    failure = await tryMember({ deps, call, client, served, mayOverflow }, member);
     if (failure === undefined) return { served };
+    if (failure.why === 'overflow') break;
   }
   served.charge?.correct(call.promptTokens);
   return { served, failure: failure ?? unavailable(model, tenant) };
 }
 
+/** Never sent: the call goes elsewhere, or waits. */
+const FULL_HERE: Failure = { why: 'full', hasRoomElsewhere: true, error: { status: 429, message: '' } };
+
+function hasRoom({ queue }: ServeDeps, model: Model, tenant: string): boolean {
+  return !queue.isWaitedFor(model) && model.pick(undefined, [], tenant, true) !== undefined;
+}
+
 /** Waits until an endpoint of the model has room and it is this call's turn; undefined when there is no endpoint. */
 async function waitForTurn(
-  { deps, call, client, served }: Serving,
+  { deps, call, client, served }: Omit<Serving, 'mayOverflow'>,
   model: Model,
   key: number | undefined,
 ): Promise<Turn | Failure | undefined> {
@@ -143,7 +215,7 @@ async function waitForTurn(
     if (!(error instanceof QueueError) || error.status !== 429) throw error;
     served.outcome = 'rate_limited';
     const { message, retryAfterMs } = error;
-    return { error: { status: 429, message, code: 'rate_limit_exceeded' }, retryAfterMs };
+    return { why: 'full', error: { status: 429, message, code: 'rate_limit_exceeded' }, retryAfterMs };
   } finally {
     client.onOver(undefined);
   }
@@ -177,6 +249,7 @@ interface Serving {
   call: Call;
   client: ClientWriter;
   served: Served;
+  mayOverflow: boolean;
 }
 
 /**
@@ -190,7 +263,7 @@ async function tryMember(serving: Serving, member: Member): Promise<Failure | un
   try {
     const request = upstreamRequest(call, member);
     served.route = request.native ? 'native' : 'translated';
-    client.route = `${served.route}; endpoint=${endpoint.name}; attempt=${served.attempts}`;
+    client.route = routeOf(served, endpoint);
     let result = await send(serving, endpoint, request);
     if (wasIdle(serving, endpoint, result)) {
       result = await send(serving, endpoint, request);
@@ -207,6 +280,12 @@ async function tryMember(serving: Serving, member: Member): Promise<Failure | un
     endpoint.inFlight -= 1;
     deps.queue.freed(endpoint);
   }
+}
+
+/** What the client may know of the way of its call. */
+function routeOf({ route, attempts, fallback }: Served, { name }: Endpoint): string {
+  const way = `${route}; endpoint=${name}; attempt=${attempts}`;
+  return fallback === undefined ? way : `${way}; fallback=${encodeURIComponent(fallback.to)}; reason=${fallback.why}`;
 }
 
 /** Whether the request met a connection that the server had closed while it was idle, and may go out on another one. */
@@ -308,7 +387,7 @@ function unavailable(model: Model, tenant: string): Failure {
     wait === undefined
       ? `The model '${model.name}' has no ready server at the moment. Try again later.`
       : `Every server of the model '${model.name}' is failing at the moment. Try again shortly.`;
-  return { error: { status: 503, message }, retryAfterMs: wait ?? NO_SERVER_RETRY_MS };
+  return { why: 'unavailable', error: { status: 503, message }, retryAfterMs: wait ?? NO_SERVER_RETRY_MS };
 }
 
 /**

@@ -108,7 +108,9 @@ function tableOf(
   for (const [name, list] of members) {
     const model = models.get(`${scope}/${name}`, name, list);
     model.describe(facts.get(name), probes.get(name), sleepers.get(name));
-    model.prices = claims.prices.get(name);
+    const owner = claims.owners.get(name);
+    model.prices = owner?.prices;
+    model.fallback = owner?.fallback;
     table.set(name, model);
   }
   return table;

@@ -1,4 +1,3 @@
-import type { TokenPrices } from '../../resources/model-servers/prices.ts';
 import type { Endpoint } from '../endpoint.ts';
 import type { Probe, ServedModel, ServerSpec } from './types.ts';
 
@@ -35,10 +34,10 @@ export interface Conflict {
   served: string;
 }
 
-/** The model at the server that each name stands for, and what its tokens cost. */
+/** The model at the server that each name stands for, and the server that says what its tokens cost and the like. */
 interface Claims {
   names: ReadonlyMap<string, string>;
-  prices: ReadonlyMap<string, TokenPrices | undefined>;
+  owners: ReadonlyMap<string, ServerSpec>;
   conflicts: readonly Conflict[];
 }
 
@@ -49,7 +48,7 @@ interface Claims {
  */
 export function claimNames(states: readonly ServerState[]): Claims {
   const names = new Map<string, string>();
-  const prices = new Map<string, TokenPrices | undefined>();
+  const owners = new Map<string, ServerSpec>();
   const conflicts: Conflict[] = [];
   for (const { server, endpoints, lastProbe } of states.toSorted(byAge)) {
     const probes = endpoints.flatMap(({ available, probe }) => (available && probe !== undefined ? [probe] : []));
@@ -58,11 +57,11 @@ export function claimNames(states: readonly ServerState[]): Claims {
       const served = names.get(name);
       if (served === undefined) {
         names.set(name, upstream);
-        prices.set(name, server.prices);
+        owners.set(name, server);
       } else if (served !== upstream) conflicts.push({ server, name, served });
     }
   }
-  return { names, prices, conflicts };
+  return { names, owners, conflicts };
 }
 
 function byAge(a: ServerState, b: ServerState): number {

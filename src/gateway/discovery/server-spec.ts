@@ -4,7 +4,7 @@ import { serverAnnotations } from '../../resources/model-servers/annotations.ts'
 import { PRICED_MODELS_LABEL, readPrices } from '../../resources/model-servers/prices.ts';
 import { readScale, SCALE_TARGET, type ScaleSpec } from '../../resources/model-servers/scale.ts';
 import { DIALECTS, ENGINES, type Dialect, type Engine } from '../dialects/index.ts';
-import type { ModelAlias, ServerSpec } from './types.ts';
+import { FALLBACK_REASONS, type FallbackSpec, type ModelAlias, type ServerSpec } from './types.ts';
 
 export const MODEL_SERVER_LABEL = 'berth.dev/model-server';
 /** On a Namespace: its Services may share their models. Namespaces belong to the operator of the cluster. */
@@ -14,6 +14,10 @@ const PREFIX = /^(\/[A-Za-z0-9._~-]+){1,8}$/;
 const MODEL_NAME = /^[^\s,=\p{Cc}][^,=\p{Cc}]{0,255}$/u;
 const MAX_ALIASES = 64;
 const MAX_HOSTS = 64;
+const FALLBACKS = 'berth.dev/model-fallbacks';
+const FALLBACK_ON = 'berth.dev/model-fallback-on';
+/** Each is another time that the client waits for nothing. */
+const MAX_FALLBACKS = 4;
 const HOST = /^(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/;
 const INSIDE: ReadonlySet<string | undefined> = new Set(
   'local localhost localdomain internal intranet corp home lan arpa test invalid'.split(' '),
@@ -36,7 +40,7 @@ export interface NamespaceSource {
 /**
  * Reads a Service labelled `berth.dev/model-server=true`. Annotations, all optional:
  * `berth.dev/model-port` (port name or number), `-credential` (a Secret with the engine's key, in Berth's namespace), `-path-prefix` (in front of `/v1`), `-aliases` (comma-separated,
- * `alias` or `alias=model`), `-engine` and `-dialects` (instead of what the probe finds), `-media-hosts` (from where the server may fetch media), and `berth.dev/shared=true`
+ * `alias` or `alias=model`), `-engine` and `-dialects` (instead of what the probe finds), `-media-hosts` (from where the server may fetch media), `-fallbacks` and `-fallback-on` (other models for calls that it cannot take, and when), and `berth.dev/shared=true`
  * (every tenant may call it). Services of Berth's own namespace are always shared. Those of other namespaces are shared
  * only when the namespace has the label `berth.dev/shared-models=true`: the Service belongs to the tenant, and the
  * namespace to the operator. `readScale` reads those of servers that scale to zero, in the namespaces that the operator
@@ -60,6 +64,7 @@ export function readServer(service: Service, { own, find, mayScale }: NamespaceS
   const mediaHosts = readHosts(annotations['berth.dev/model-media-hosts'], problems);
   const mayPrice = namespace === own || find(namespace)?.metadata.labels?.[PRICED_MODELS_LABEL] === 'true';
   const prices = readPrices(annotations, mayPrice, problems);
+  const fallback = readFallback(annotations, problems);
   const wantsShared = annotations['berth.dev/shared'] === 'true';
   const sharedRank = namespace === own ? -1 : wantsShared ? rankOf(find(namespace)) : undefined;
   if (wantsShared && sharedRank === undefined)
@@ -80,6 +85,7 @@ export function readServer(service: Service, { own, find, mayScale }: NamespaceS
     ...(credential && { credential }),
     ...(mediaHosts.length > 0 && { mediaHosts }),
     ...(prices && { prices }),
+    ...(fallback && { fallback }),
   };
 }
 
@@ -139,6 +145,27 @@ function readAliases(raw: string | undefined, problems: string[]): ModelAlias[] 
     }
   }
   return aliases;
+}
+
+function readFallback(annotations: Readonly<Record<string, string>>, problems: string[]): FallbackSpec | undefined {
+  const names = listOf(annotations[FALLBACKS]);
+  const reasons = listOf(annotations[FALLBACK_ON]);
+  const models = [...new Set(names.filter((name) => MODEL_NAME.test(name)))].slice(0, MAX_FALLBACKS);
+  if (models.length < names.length)
+    problems.push(`${FALLBACKS} is not a list of at most ${MAX_FALLBACKS} names of models`);
+  const on = FALLBACK_REASONS.filter((reason) => reasons.includes(reason));
+  if (on.length < reasons.length) {
+    problems.push(`${FALLBACK_ON} is not a list of ${FALLBACK_REASONS.join(', ')}`);
+    return undefined;
+  }
+  return models.length === 0 ? undefined : { models, on: on.length === 0 ? FALLBACK_REASONS : on };
+}
+
+function listOf(raw: string | undefined): string[] {
+  return (raw ?? '')
+    .split(',')
+    .map((one) => one.trim())
+    .filter((one) => one !== '');
 }
 
 /** Only names of the public internet: a model server is no way into the cluster, whoever writes the Service. */

@@ -35,6 +35,17 @@ export interface ModelAlias {
   model?: string;
 }
 
+/** Why a call goes to another model than it named. */
+export const FALLBACK_REASONS = ['unavailable', 'full', 'overflow', 'error'] as const;
+export type FallbackReason = (typeof FALLBACK_REASONS)[number];
+
+/** Where calls go that a model cannot take. */
+export interface FallbackSpec {
+  /** Names of models, as its callers know them, in order. */
+  models: readonly string[];
+  on: readonly FallbackReason[];
+}
+
 /** What a labelled Service says about its server. */
 export interface ServerSpec {
   namespace: string;
@@ -60,6 +71,7 @@ export interface ServerSpec {
   mediaHosts?: readonly string[];
   /** What its models cost tenants of other namespaces. */
   prices?: TokenPrices;
+  fallback?: FallbackSpec;
   /** What is wrong with annotations, for the log. */
   problems: readonly string[];
 }

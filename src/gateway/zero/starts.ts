@@ -65,6 +65,12 @@ export class Starts {
     return this.#room.models;
   }
 
+  /** Brings up a server for later calls of the model. */
+  wake({ sleepers }: Model): void {
+    const sleeper = this.#choose(sleepers);
+    if (sleeper !== undefined && !this.#deps.stopping.aborted) this.#ask(sleeper.server.uid);
+  }
+
   /**
    * The model after a wait for the server that a call brings up; undefined where there is nothing to wait for. No other
    * server gets the call, which may be another's, at another price. A stream gets comments meanwhile. Rejects with

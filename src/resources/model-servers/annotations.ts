@@ -2,7 +2,9 @@ import type { Service } from '../../kube/types.ts';
 
 const PREFIX = 'berth.dev/';
 /** Lists of at most 64 names of models, of 256 characters each, of as many aliases of them, or of hosts. */
-const LISTS = new Set(['model-aliases', 'model-names', 'model-media-hosts'].map((name) => PREFIX + name));
+const LISTS = new Set(
+  ['model-aliases', 'model-names', 'model-media-hosts', 'model-fallbacks'].map((name) => PREFIX + name),
+);
 const MAX_LIST = 64 * 514;
 const MAX_TEXT = 256;
 

@@ -34,11 +34,13 @@ test('every annotation in the table is one that is read', () => {
     'scale-wait-seconds': '9',
     'model-names': 'a, b',
     'model-media-hosts': 'a.example.com',
+    'model-fallbacks': 'b, c',
+    'model-fallback-on': 'overflow',
   };
   const annotations = Object.fromEntries(names.map((name) => [`berth.dev/${name}`, values[name] ?? 'true']));
   const labels = { 'berth.dev/model-server': 'true' };
   const read = readServer({ metadata: { name: 's', namespace: 'n', labels, annotations } }, NAMESPACES);
-  expect(names).toHaveLength(13);
+  expect(names).toHaveLength(15);
   expect(read).toMatchObject({
     port: 'true',
     prefix: '/x',
@@ -47,6 +49,7 @@ test('every annotation in the table is one that is read', () => {
     credential: 'true',
     mediaHosts: ['a.example.com'],
     dialects: ['chat'],
+    fallback: { models: ['b', 'c'], on: ['overflow'] },
     sharedRank: 0,
     problems: [],
     scale: {

@@ -120,6 +120,21 @@ describe('a model at zero replicas', () => {
     expect(await record(world)).toMatchObject({ ready_endpoints: 1, scales_from_zero: true });
   });
 
+  it('holds no call that another model may take, and comes up for later ones', async () => {
+    const { gateway, leases } = await atZero({ 'berth.dev/model-fallbacks': 'large' });
+    const large = await startEngine({ models: ['large'] });
+    closers.push(() => large.close());
+    gateway.cluster.serve({ name: 'large', ports: [large.port] });
+    await gateway.ready('large');
+    await gateway.ready('tiny', 0);
+    const answer = await post(gateway, 'chat/completions', CHAT);
+    expect([answer.status, answer.headers.get('x-berth-route')]).toEqual([
+      200,
+      expect.stringContaining('fallback=large; reason=unavailable'),
+    ]);
+    expect([leases.isAsleep(UID), large.received.length]).toEqual([false, 1]);
+  });
+
   it('says in a metric how many calls wait for it', async () => {
     const world = await atZero();
     const { gateway } = world;

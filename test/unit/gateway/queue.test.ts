@@ -170,6 +170,26 @@ describe('calls to an engine that is full', () => {
     expect((await answered).status).toBe(200);
   });
 
+  it('do not wait where another model may take them that has room', async () => {
+    const world = await busy({}, { 'berth.dev/model-fallbacks': 'large' });
+    const large = await startEngine({ models: ['large'] });
+    closers.push(() => large.close());
+    world.gateway.cluster.serve({ name: 'large', ports: [large.port] });
+    await world.gateway.ready('large');
+    const free = await world.takePlace();
+    const answer = await world.asks(CALLER, 'second');
+    expect([answer.status, answer.headers.get('x-berth-route')]).toEqual([
+      200,
+      expect.stringContaining('fallback=large; reason=full'),
+    ]);
+    world.gateway.cluster.remove('berth-system', 'large');
+    await eventually(async () => expect((await world.asks(CALLER, 'x', { model: 'large' })).status).toBe(404));
+    const { answered } = await held(world, CALLER, 'third');
+    free();
+    expect((await answered).status).toBe(200);
+    expect(asked(world)).toEqual(['third']);
+  });
+
   it('wait no longer when their caller leaves', async () => {
     const world = await busy();
     const free = await world.takePlace();
