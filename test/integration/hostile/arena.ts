@@ -10,7 +10,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 export const MODEL = 'tiny';
 /** How long the honest tenant is watched, quiet and under attack. */
-const WATCHED_MS = 3_000;
+const WATCHED_MS = 2_000;
 
 /** A tenant with a key. */
 export interface Side {

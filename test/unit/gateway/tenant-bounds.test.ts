@@ -72,6 +72,20 @@ it('one server with many pods keeps as many of them as fit', () => {
   expect(state?.endpoints).toHaveLength(15);
 });
 
+it('aliases of a server count as names, and a server without room for them is in no list', () => {
+  const aliases = Array.from({ length: 1000 }, (_, index) => ({ alias: `alias-${index}`, model: 'm' }));
+  const states = ['a', 'b', 'c'].map((name) => {
+    const state = stateOf('hostile', name, 3, ['m']);
+    return { ...state, server: { ...state.server, aliases } };
+  });
+  const kept = boundNames(states, isBounded);
+  expect(kept.map(({ endpoints, lastProbe }) => [endpoints.length, lastProbe === undefined])).toEqual([
+    [3, false],
+    [3, false],
+    [0, true],
+  ]);
+});
+
 it('a tenant has a bound of addresses, in the order of its servers', () => {
   const servers = [
     ...['a', 'b', 'c'].map((name) => ({ server: serverOf('hostile', name), count: 600 })),

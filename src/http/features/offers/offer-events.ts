@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Inventory } from '../../../inventory/inventory.ts';
+import type { Offer } from '../../../inventory/offers.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { StreamEvent } from '../../interface/events/event-stream.ts';
 import { Ring } from '../../interface/events/ring.ts';
@@ -22,14 +23,17 @@ export class OfferEvents {
   readonly #ring = new Ring<{ sequence: number; event: StreamEvent }>(REMEMBERED);
   readonly #followers = new Set<(event: StreamEvent) => void>();
   readonly #unsubscribe: () => void;
-  /** The offers at the last comparison, as JSON by id. */
-  #known: Map<number, string>;
+  /** The inventory has the same list until something changes, and so has this one its texts. */
+  #shown: readonly Offer[] | undefined;
+  #texts: ReadonlyMap<number, string> = new Map();
+  /** The texts at the last comparison. */
+  #known: ReadonlyMap<number, string>;
   #sequence = 0;
   #cancel: (() => void) | undefined;
 
   constructor(deps: OfferEventsDeps) {
     this.#deps = deps;
-    this.#known = this.#read();
+    this.#known = this.current();
     this.#unsubscribe = deps.offers.onChange(() => {
       // Without followers the next one to come compares.
       if (this.#followers.size > 0) this.#cancel ??= deps.clock.setTimeout(() => this.#compare(), BATCH_MS);
@@ -54,15 +58,21 @@ export class OfferEvents {
     this.#cancel?.();
   }
 
-  #read(): Map<number, string> {
+  /** All offers as JSON by id, cheapest first. They are written once for each state of the fleet, whoever asks. */
+  current(): ReadonlyMap<number, string> {
     const { offers, defaultImage } = this.#deps;
-    const sorted = offers.offers().toSorted(byPrice);
-    return new Map(sorted.map((offer) => [offer.id, JSON.stringify(toOfferRecord(offer, defaultImage))]));
+    const now = offers.offers();
+    if (now === this.#shown) return this.#texts;
+    const sorted = now.toSorted(byPrice);
+    this.#texts = new Map(sorted.map((offer) => [offer.id, JSON.stringify(toOfferRecord(offer, defaultImage))]));
+    this.#shown = now;
+    return this.#texts;
   }
 
   #compare(): void {
     this.#cancel = undefined;
-    const current = this.#read();
+    const current = this.current();
+    if (current === this.#known) return;
     for (const [id, json] of current) if (this.#known.get(id) !== json) this.#publish('offer', json);
     for (const id of this.#known.keys()) {
       if (!current.has(id)) this.#publish('deleted', JSON.stringify({ id, object: 'offer', deleted: true }));

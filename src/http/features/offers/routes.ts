@@ -4,7 +4,6 @@ import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
 import { route, routeWithBody } from '../../interface/route.ts';
 import { sendList } from '../../interface/send.ts';
 import type { OfferEvents } from './offer-events.ts';
-import { byPrice, toOfferRecord } from './record.ts';
 import { foundOfferListSchema, offerListSchema, offerSearchSchema } from './schema.ts';
 import { searchOffers } from './search.ts';
 import type { StartTimes } from './start-times.ts';
@@ -27,7 +26,7 @@ export const listOffersRoute = route({
   description: 'With Accept: text/event-stream: snapshot (the list), offer (new or changed), deleted.',
   success: { status: 200, schema: offerListSchema, description: 'All offers, also those without a free place.' },
   events: 'snapshot, offer, deleted, resync',
-  handle({ streams, offerEvents, offers, defaultImage }: OffersContext, { request, response }) {
+  handle({ streams, offerEvents }: OffersContext, { request, response }) {
     if (wantsEvents(request)) {
       // It closed while its limits were looked up: nothing would give back what it holds.
       if (response.destroyed) return;
@@ -36,11 +35,7 @@ export const listOffersRoute = route({
       response.once('close', unfollow);
       return;
     }
-    const sorted = offers.offers().toSorted(byPrice);
-    sendList(
-      response,
-      sorted.map((offer) => JSON.stringify(toOfferRecord(offer, defaultImage))),
-    );
+    sendList(response, [...offerEvents.current().values()]);
   },
 });
 
