@@ -21,3 +21,8 @@ export const PLAIN_NAMES = ENTRIES.map(([name]) => name);
 
 /** The routes that a server has, with their paths behind its prefix. */
 export type PlainPaths = Readonly<Partial<Record<PlainRoute, string>>>;
+
+/** Whether what answers writes down what it heard. */
+export function isTranscription(route: PlainRoute | undefined): boolean {
+  return route === 'transcriptions' || route === 'translations';
+}

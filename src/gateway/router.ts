@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { getPrincipal, mayUseModel, type Principal } from '../access/principal.ts';
 import { allowOf, notAllowed } from '../lib/allow.ts';
-import { MODEL_ENDPOINTS, type ModelEndpoint, type OwnAnswer } from '../wire/model-endpoints.ts';
+import { ABSENT_ENDPOINTS, MODEL_ENDPOINTS, type ModelEndpoint, type OwnAnswer } from '../wire/model-endpoints.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { DialectError } from './dialects/index.ts';
 import { type Seen, sendModel, sendModels } from './model-list.ts';
@@ -39,6 +39,7 @@ function serveCall(deps: ModelRouterDeps, call: Extract<Endpoint, { call: object
 /** The model endpoints, relative to the API base. Authentication runs before; nothing before may read the body. */
 export function createModelRouter(deps: ModelRouterDeps): Router {
   const router = Router();
+  for (const { path, errors, help } of ABSENT_ENDPOINTS) router.use(path, absent(errors, help));
   for (const [path, endpoints] of Map.groupBy(MODEL_ENDPOINTS, (one) => one.path)) {
     const at = path.replace(/\{(\w+)\.{3}\}/, '*$1').replaceAll(/\{(\w+)\}/g, ':$1');
     for (const one of endpoints)
@@ -150,6 +151,12 @@ function wrongMethod(endpoints: readonly ModelEndpoint[]): RequestHandler {
     const message = notAllowed(request.method, allow);
     const error = new DialectError({ status: 405, message, code: 'method_not_allowed' });
     writerOf(endpoints[0]?.errors, response).sendError(error);
+  };
+}
+
+function absent(errors: ModelEndpoint['errors'], message: string): RequestHandler {
+  return (_request, response) => {
+    writerOf(errors, response).sendError({ status: 404, message, code: 'unsupported_endpoint' });
   };
 }
 

@@ -13,6 +13,7 @@ const NOT_ON_OUR_ORIGIN =
 const NEVER = /^(?:alt-svc|strict-transport-security)$/;
 const OUR_COOKIE = /^(?:__Host-|__Secure-)?berth_/;
 const OUR_KEY = /^(?:bearer +)?berth_/i;
+const KEY_HEADERS: ReadonlySet<string> = new Set(['authorization', 'x-api-key', 'api-key']);
 
 export interface Sender {
   address: string;
@@ -26,7 +27,7 @@ function withoutOurCookies(cookie: string): string {
 }
 
 function mayPass(name: string, value: string, routing: Routing): boolean {
-  if (name === 'authorization' || name === 'x-api-key') return routing.kind === 'host' && !OUR_KEY.test(value);
+  if (KEY_HEADERS.has(name)) return routing.kind === 'host' && !OUR_KEY.test(value);
   // The server in the pod would compare these with a Host that the client did not use.
   return !(routing.kind === 'path' && (name === 'origin' || name === 'referer' || name === 'host'));
 }

@@ -5,6 +5,7 @@ import { Counter, type Registry } from 'prom-client';
 const REDACTED = [
   'req.headers.authorization',
   'req.headers["x-api-key"]',
+  'req.headers["api-key"]',
   'req.headers.cookie',
   'headers.authorization',
 ];

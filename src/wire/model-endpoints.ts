@@ -13,8 +13,6 @@ export interface ModelEndpoint {
   id: string;
   /** Whose clients call it, and so the shape of its errors. The same for all paths with the same first part. */
   errors: 'openai' | 'anthropic';
-  /** Takes the key as X-Api-Key too, as Anthropic's clients send it. The same for all paths with the same first part. */
-  xApiKey?: true;
   /** What serves a POST to exactly this path. Absent: the gateway gives the answer of this id itself. */
   call?: ModelCall;
   /** Absent: the OpenAPI document leaves it out. */
@@ -27,8 +25,8 @@ export interface ModelEndpoint {
 }
 
 type ModelCall =
-  /** A call in a dialect. */
-  | { dialect: 'chat' | 'responses' | 'messages' }
+  /** A call in a dialect; one of responses may have its conversation summed up. */
+  | { dialect: 'chat' | 'responses' | 'messages'; compacts?: true }
   /** Passed on as it is, to the servers that have the route. */
   | {
       plain: string;
@@ -59,7 +57,6 @@ export const MODEL_ENDPOINTS = [
     path: '/models',
     id: 'listModels',
     errors: 'openai',
-    xApiKey: true,
     openApi: {
       summary: 'List the models that the cluster serves',
       success: { schema: 'ModelList', description: 'All models.' },
@@ -83,10 +80,17 @@ export const MODEL_ENDPOINTS = [
   },
   {
     method: 'post',
+    path: '/responses/compact',
+    id: 'compactResponse',
+    errors: 'openai',
+    call: { dialect: 'responses', compacts: true },
+    openApi: { summary: "OpenAI's Responses API: sum up a conversation", ...WHOLE },
+  },
+  {
+    method: 'post',
     path: '/messages',
     id: 'createMessage',
     errors: 'anthropic',
-    xApiKey: true,
     call: { dialect: 'messages' },
     openApi: { summary: "Anthropic's Messages API", ...STREAMED },
   },
@@ -109,6 +113,14 @@ export const MODEL_ENDPOINTS = [
   },
   {
     method: 'post',
+    path: '/score',
+    id: 'createScore',
+    errors: 'openai',
+    call: { plain: 'score', upstream: ['/score', '/v1/score'], operation: 'score' },
+    openApi: { summary: 'Score API of vLLM', ...WHOLE },
+  },
+  {
+    method: 'post',
     path: '/completions',
     id: 'createCompletion',
     errors: 'openai',
@@ -125,10 +137,41 @@ export const MODEL_ENDPOINTS = [
   },
   {
     method: 'post',
+    path: '/audio/translations',
+    id: 'createTranslation',
+    errors: 'openai',
+    call: { plain: 'translations', upstream: ['/v1/audio/translations'], operation: 'translation', form: true },
+    openApi: { summary: "OpenAI's Translations API", ...FORM },
+  },
+  {
+    method: 'post',
+    path: '/audio/speech',
+    id: 'createSpeech',
+    errors: 'openai',
+    call: { plain: 'speech', upstream: ['/v1/audio/speech'], operation: 'speech' },
+    openApi: { summary: "OpenAI's Speech API", ...WHOLE },
+  },
+  {
+    method: 'post',
+    path: '/images/generations',
+    id: 'createImage',
+    errors: 'openai',
+    call: { plain: 'images', upstream: ['/v1/images/generations'], operation: 'image_generation' },
+    openApi: { summary: "OpenAI's Images API", ...WHOLE },
+  },
+  {
+    method: 'post',
+    path: '/images/edits',
+    id: 'editImage',
+    errors: 'openai',
+    call: { plain: 'image-edits', upstream: ['/v1/images/edits'], operation: 'image_edit', form: true },
+    openApi: { summary: "OpenAI's Images API: change images", ...FORM },
+  },
+  {
+    method: 'post',
     path: '/messages/count_tokens',
     id: 'countMessageTokens',
     errors: 'anthropic',
-    xApiKey: true,
     call: { counts: 'messages' },
   },
   {
@@ -139,12 +182,33 @@ export const MODEL_ENDPOINTS = [
     call: { counts: 'responses' },
   },
   // Names of models have slashes.
-  { method: 'get', path: '/models/{id...}', id: 'readModel', errors: 'openai', xApiKey: true },
+  { method: 'get', path: '/models/{id...}', id: 'readModel', errors: 'openai' },
   { method: 'get', path: '/responses/{id}', id: 'readResponse', errors: 'openai' },
   { method: 'delete', path: '/responses/{id}', id: 'deleteResponse', errors: 'openai' },
   { method: 'get', path: '/responses/{id}/input_items', id: 'listInputItems', errors: 'openai' },
   { method: 'post', path: '/responses/{id}/cancel', id: 'cancelResponse', errors: 'openai' },
 ] as const satisfies readonly ModelEndpoint[];
+
+/** What clients of OpenAI and Anthropic call and nobody serves here, with what there is instead. */
+export const ABSENT_ENDPOINTS = [
+  {
+    path: '/realtime',
+    errors: 'openai',
+    help: 'The Realtime API is not served. Stream /responses or /chat/completions.',
+  },
+  {
+    path: '/messages/batches',
+    errors: 'anthropic',
+    help: 'Message batches are not served. Send the messages one by one.',
+  },
+  { path: '/batches', errors: 'openai', help: 'The Batch API is not served. Send the requests one by one.' },
+  { path: '/files', errors: 'openai', help: 'Uploaded files are not kept. Send text and images in the call itself.' },
+  {
+    path: '/conversations',
+    errors: 'openai',
+    help: "Conversations are not kept. Continue with 'previous_response_id'.",
+  },
+] as const satisfies readonly { path: string; errors: ModelEndpoint['errors']; help: string }[];
 
 type Row = (typeof MODEL_ENDPOINTS)[number];
 

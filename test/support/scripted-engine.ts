@@ -20,6 +20,7 @@ export type Behaviour =
   /** Answers with raw bytes: a recorded stream, or nonsense. */
   | {
       kind: 'raw';
+      /** Empty: none. */
       contentType: string;
       chunks: readonly string[];
       /** Holds back all but the first. */ gate?: Promise<void>;
@@ -240,7 +241,7 @@ async function play(behaviour: Behaviour, playing: Playing): Promise<void> {
       response.end(behaviour.body ?? JSON.stringify({ error: { message: 'scripted failure' } }));
       return;
     case 'raw':
-      response.writeHead(200, { 'content-type': behaviour.contentType });
+      response.writeHead(200, behaviour.contentType === '' ? {} : { 'content-type': behaviour.contentType });
       for (const [index, chunk] of behaviour.chunks.entries()) {
         if (index === 1) await behaviour.gate;
         response.write(chunk);

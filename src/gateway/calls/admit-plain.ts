@@ -14,6 +14,7 @@ import {
   remoteMedia,
   type Inspection,
   type RemoteMedia,
+  unsupported,
 } from '../dialects/index.ts';
 import { findModel, requireMedia, requireRoute } from '../find-model.ts';
 import { readForm, textOf, type Part } from './multipart.ts';
@@ -30,7 +31,7 @@ const FALSE = /^(?:false|no|off|0|f|n)$/i;
 /** Reads what routing needs of a call outside of the dialects, and finds its model. Throws DialectError. */
 export function admitPlain(deps: ModelRouterDeps, incoming: Incoming, route: PlainRoute): { call: Call; model: Model } {
   const { bytes, principal, contentType } = incoming;
-  const read = PLAIN_ROUTES[route].isForm ? readFields(bytes, contentType) : readJson(bytes, route);
+  const read = PLAIN_ROUTES[route].isForm ? readFields(bytes, contentType, route) : readJson(bytes, route);
   const model = findModel(deps, principal, read.name);
   if (model.isShared) refuseOfServers(read.form === undefined ? read.body : fieldsOf(read.form));
   requireRoute(deps, principal, model, route);
@@ -80,13 +81,21 @@ function readJson(bytes: Buffer, route: PlainRoute): Read {
   const { model, stream, prompt } = body;
   if (stream !== undefined && stream !== null && typeof stream !== 'boolean')
     throw invalid('stream', 'expected a boolean');
+  refuseEvents(body, route);
   const first: unknown = Array.isArray(prompt) ? prompt[0] : prompt;
   const hasPrefix = route === 'completions' && typeof first === 'string' && first !== '';
   const isStream = route === 'completions' && stream === true;
   return { name: model, stream: isStream, body, prefix: hasPrefix ? ['', '', first] : [''] };
 }
 
-function readFields(bytes: Buffer, contentType: string | undefined): Read {
+/** Throws DialectError 400 for an answer in events where no client could tell a cut one from a whole one. */
+function refuseEvents({ stream, stream_format: format }: Json, route: PlainRoute): void {
+  if (route === 'images' && stream === true) throw unsupported('stream', 'Images come whole here. Remove the field.');
+  if (route === 'speech' && format === 'sse')
+    throw unsupported('stream_format', "Speech comes as sound here. Send 'audio', or remove the field.");
+}
+
+function readFields(bytes: Buffer, contentType: string | undefined, route: PlainRoute): Read {
   const form = readForm(bytes, contentType);
   refuseOfProxies(fieldsOf(form));
   const name = textOf(form, 'model') ?? '';
@@ -95,7 +104,9 @@ function readFields(bytes: Buffer, contentType: string | undefined): Read {
   // The text of a field that may be null in JSON.
   const stream = given === 'null' ? 'false' : given;
   if (!TRUE.test(stream) && !FALSE.test(stream)) throw invalid('stream', 'expected true or false');
-  return { name, stream: TRUE.test(stream), body: {}, prefix: [''], form };
+  const isStream = TRUE.test(stream);
+  if (route === 'image-edits') refuseEvents({ stream: isStream }, 'images');
+  return { name, stream: isStream, body: {}, prefix: [''], form };
 }
 
 /** A field `image[url]` stands for a field of an object. */

@@ -12,6 +12,7 @@ import {
   refuseOfServers,
   remoteMedia,
   requestFeatures,
+  toCompact,
   tokensOfItem,
   type Dialect,
 } from '../dialects/index.ts';
@@ -32,12 +33,16 @@ export interface Incoming {
   trace: readonly string[];
   span: Span | undefined;
   startedAt: number;
+  /** The conversation is to be summed up (`/responses/compact`). */
+  compacts?: boolean;
+  anthropicHeaders: readonly string[];
 }
 
 /** Parses and checks a body, and finds its model and the history it continues. Throws DialectError. */
 export async function admit(deps: ModelRouterDeps, incoming: Incoming): Promise<{ call: Call; model: Model }> {
   const { dialect, principal, bytes } = incoming;
-  const parsed = parseBody(bytes);
+  const given = parseBody(bytes);
+  const parsed = incoming.compacts ? toCompact(given) : given;
   const inspection = inspectRequest(dialect, parsed);
   // Checked by `inspectRequest`.
   const body = parsed as Json;

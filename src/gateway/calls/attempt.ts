@@ -13,7 +13,10 @@ export type Outcome =
 
 /** Takes the bytes of a good answer. */
 export interface Receiver {
-  /** Whether it takes an answer of this media type. Asked once, before the bytes of an answer with a good status. */
+  /**
+   * Whether it takes an answer of this media type, in small letters; empty where the server names none. Asked once, before
+   * the bytes of an answer with a good status.
+   */
   accepts(contentType: string): boolean;
   data(chunk: Buffer, controller: Dispatcher.DispatchController): void;
   /** The answer is complete. Passes on nothing of its end yet. Throws when the answer cannot be understood. */
@@ -79,7 +82,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
     this.#onBytes();
-    if (status < 300 && this.#receiver.accepts(String(headers['content-type']))) return;
+    if (status < 300 && this.#receiver.accepts(mediaTypeOf(headers))) return;
     this.#refusal = { status, headers, chunks: [], size: 0 };
   }
 
@@ -118,4 +121,8 @@ export class Attempt implements Dispatcher.DispatchHandler {
     const body = Buffer.concat(chunks).toString('utf8', 0, ERROR_BODY_MAX);
     this.#done.resolve({ kind: 'refused', status, headers, body });
   }
+}
+
+function mediaTypeOf({ 'content-type': type = '' }: IncomingHttpHeaders): string {
+  return type.toLowerCase();
 }

@@ -2,7 +2,14 @@ import { randomBytes } from 'node:crypto';
 import type { Principal } from '../../access/principal.ts';
 import type { TokenPrices } from '../../resources/model-servers/prices.ts';
 import type { Span } from '../../runtime/tracing/tracer.ts';
-import type { Dialect, HistoryItem, Inspection, RemoteMedia, RequestFeatures } from '../dialects/index.ts';
+import type {
+  Dialect,
+  HistoryItem,
+  Inspection,
+  RemoteMedia,
+  RequestFeatures,
+  ResponseState,
+} from '../dialects/index.ts';
 import type { PlainRoute } from '../../wire/model-endpoints.ts';
 import type { Part } from './multipart.ts';
 import type { BodyHold } from '../limits/body-shares.ts';
@@ -21,6 +28,10 @@ export interface Call {
   dialect: Dialect;
   /** A call outside of the dialects. Its errors have the shape of chat. */
   plain?: PlainCall;
+  /** The answer is to be that of `/responses/compact`. */
+  compacts?: boolean;
+  /** Headers of Anthropic's clients about their call, each name with its value, for servers of their dialect. */
+  anthropicHeaders: readonly string[];
   principal: Principal;
   /** The body as the client sent it. Empty once the call cannot be sent again. */
   bytes: Buffer;
@@ -76,6 +87,13 @@ export function nextCallId(): string {
 /** Whether the answer is stored for later calls to continue: in the responses dialect, unless the client opts out. */
 export function isStored({ dialect, inspection }: Call): boolean {
   return dialect === 'responses' && inspection.store;
+}
+
+/** What is true of the response of a call; undefined where that is what its server says, which stores nothing. */
+export function stateOf(call: Call): ResponseState | undefined {
+  const { previousResponseId: previous } = call.inspection;
+  if (!isStored(call) && previous === undefined) return undefined;
+  return { store: isStored(call), previous_response_id: previous ?? null };
 }
 
 const NO_BYTES = Buffer.alloc(0);

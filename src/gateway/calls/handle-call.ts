@@ -36,12 +36,14 @@ interface CallSummary {
 }
 
 /** A dialect, or what else clients call. */
-export type CallKind = { dialect: Dialect; plain?: undefined } | { dialect: 'chat'; plain: PlainRoute };
+export type CallKind =
+  | { dialect: Dialect; plain?: undefined; compacts?: boolean }
+  | { dialect: 'chat'; plain: PlainRoute; compacts?: undefined };
 
 /** Serves one POST, from reading the request to the end of the answer. Never rejects. */
 export async function handleCall(
   deps: ModelRouterDeps,
-  { dialect, plain }: CallKind,
+  { dialect, plain, compacts = false }: CallKind,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -61,7 +63,9 @@ export async function handleCall(
       principal,
       startedAt,
       sessionHeader: sessionOf(request),
+      compacts,
       contentType: request.headers['content-type'],
+      anthropicHeaders: anthropicHeadersOf(request),
       trace: traceOf(request.headers),
       span: requestSpan(request),
     });
@@ -306,6 +310,17 @@ function sessionOf({ headers }: IncomingMessage): string | undefined {
     if (typeof value === 'string' && value !== '') return value;
   }
   return undefined;
+}
+
+const ANTHROPIC_HEADERS = ['anthropic-version', 'anthropic-beta'] as const;
+const HEADER_VALUE = /^[\w.,: -]{1,1024}$/;
+
+/** What a client of Anthropic says of its call in headers: which version and which trials it speaks. */
+function anthropicHeadersOf({ headers }: IncomingMessage): string[] {
+  return ANTHROPIC_HEADERS.flatMap((name) => {
+    const value = headers[name];
+    return typeof value === 'string' && HEADER_VALUE.test(value) ? [name, value] : [];
+  });
 }
 
 /** The id that the app in front gave the request: header, log and error body agree. */

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { rawJSON, withExactNumbers } from '../../lib/exact-json.ts';
 import { isObject, type Json } from '../../lib/json.ts';
 import { DialectError, isFreeData } from '../dialects/index.ts';
 import { countStructure, endOfString, isSpace } from '../../lib/json-structure.ts';
@@ -36,7 +37,8 @@ export function parseBody(bytes: Buffer): unknown {
     const name = nameTwice(bytes);
     throw ambiguous(name, `The name '${name}' stands twice in one object of the request body. Send it once.`);
   }
-  return withWholeSeed(body, text);
+  // Numbers at the top are for the gateway or the server, all others that are kept are data of the caller.
+  return withWholeSeed(withExactNumbers(body, bytes, isFreeData, 1), text);
 }
 
 function parsed(text: string): unknown {
@@ -148,9 +150,6 @@ function nameTwice(json: Buffer): string {
   }
   return '';
 }
-
-/** Writes a number as the client did. TypeScript has no type for it yet. */
-const { rawJSON } = JSON as unknown as { rawJSON(this: void, text: string): unknown };
 
 /** A seed has 64 bits, of which a JavaScript number keeps 53. The rounded one would give another answer. */
 function withWholeSeed(body: unknown, text: string): unknown {

@@ -6,7 +6,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { hash32 } from '../balance/hash.ts';
 import type { Member, Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
-import { DialectError, parseInput, promptPrefix } from '../dialects/index.ts';
+import { DialectError, parseInput, promptPrefix, type TranslationContext } from '../dialects/index.ts';
 import type { Endpoint, Flight } from '../endpoint.ts';
 import { LimitError } from '../limits/limiter.ts';
 import type { RetryBudgets } from '../limits/retry-budgets.ts';
@@ -350,7 +350,10 @@ function receiverFor(
   onFirstByte: () => void,
 ): AnswerReceiver {
   const { id, createdAt, inspection, body } = call;
-  const context = { id, createdAt, model: inspection.model, request: request.native ? undefined : body };
+  const head = { id, createdAt, model: inspection.model };
+  const context: TranslationContext = request.native
+    ? { ...head, request: undefined }
+    : { ...head, request: body, history: [...call.history, ...[...call.references.values()].flat()] };
   const deps = { call, request, client, context, onFirstByte };
   return inspection.stream ? new StreamReceiver(deps) : new WholeReceiver(deps);
 }

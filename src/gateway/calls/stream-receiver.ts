@@ -1,18 +1,23 @@
 import type { Dispatcher } from 'undici';
-import { isObject, readJson } from '../../lib/json.ts';
+import { isObject } from '../../lib/json.ts';
 import type { PlainRoute } from '../../wire/model-endpoints.ts';
 import {
   DialectError,
   errorInAnswer,
   parseJson,
   PassThroughObserver,
+  readAnswer,
   streamError,
   StreamTranslator,
+  withoutMark,
   type ClientError,
 } from '../dialects/index.ts';
 import { AnswerTooLongError, HELD_MAX, type AnswerReceiver, type ReceiverDeps } from './answer-receiver.ts';
-import { isStored } from './call.ts';
+import { isTranscription } from '../plain-routes.ts';
+import { isStored, stateOf } from './call.ts';
 
+/** How a whole body begins, perhaps behind a mark of byte order. */
+const JSON_START = /^(?:\xef\xbb\xbf)?\s*[[{]/;
 /** An error is shorter. */
 const HEAD_MAX = 65_536;
 /** A translator keeps the answer until its end. This is twice the longest answers: 128 k events of 250 bytes. */
@@ -37,6 +42,8 @@ export class StreamReceiver implements AnswerReceiver {
   facts: PassThroughObserver | StreamTranslator;
   #begun = false;
   #received = 0;
+  /** The server did not say what it sends. The first byte tells. */
+  #isUntyped = false;
   /** What came before the first event. Some servers send an error that has not the form of one. */
   #head: Buffer[] = [];
   /** The chunks of a whole body. */
@@ -46,26 +53,32 @@ export class StreamReceiver implements AnswerReceiver {
   /** The end of an answer that is to be stored, from its final event on. Clients may continue once they read it. */
   readonly #held: Buffer[] = [];
   #heldSize = 0;
-  response: unknown;
 
   constructor(deps: ReceiverDeps) {
     const { call, request, context } = deps;
     this.#deps = deps;
+    const state = stateOf(call);
     this.facts = request.native
       ? new PassThroughObserver(call.dialect, {
           hideUsage: !call.inspection.wantsUsage,
-          isTranscript: call.plain?.route === 'transcriptions',
+          isTranscript: isTranscription(call.plain?.route),
+          ...(state && { state }),
         })
       : new StreamTranslator(request.dialect, call.dialect, context);
   }
 
   accepts(contentType: string): boolean {
     if (contentType.startsWith('application/json')) this.#whole = [];
-    return this.#whole !== undefined || contentType.startsWith('text/event-stream');
+    this.#isUntyped = contentType === '';
+    return this.#isUntyped || this.#whole !== undefined || contentType.startsWith('text/event-stream');
   }
 
   data(chunk: Buffer, controller: Dispatcher.DispatchController): void {
     this.#received += chunk.length;
+    if (this.#isUntyped && /\S/.test(chunk.toString('latin1'))) {
+      this.#isUntyped = false;
+      if (JSON_START.test(chunk.toString('latin1', 0, 64))) this.#whole = [];
+    }
     if (this.#whole !== undefined) {
       if (this.#received > HELD_MAX) throw new AnswerTooLongError(`The answer is longer than ${HELD_MAX} bytes.`);
       this.#whole.push(chunk);
@@ -98,7 +111,6 @@ export class StreamReceiver implements AnswerReceiver {
     }
     this.#refuseError();
     this.#begin();
-    this.#capture(out);
     if (this.response === undefined && !isLast) this.#deps.client.write(out, controller);
     else this.#hold(out);
   }
@@ -113,10 +125,7 @@ export class StreamReceiver implements AnswerReceiver {
     if (!this.#begun) refuseErrorIn(this.#head);
     const rest = this.#withoutKey(this.facts.end());
     this.#refuseError();
-    if (rest !== undefined && rest.length > 0) {
-      this.#begin();
-      this.#capture(rest);
-    }
+    if (rest !== undefined && rest.length > 0) this.#begin();
     // Nothing was passed on, so another endpoint may still answer.
     if (!this.#begun) throw new EmptyStreamError('The stream ended before its first event.');
     // The translator itself ends a stream that was cut short.
@@ -147,10 +156,9 @@ export class StreamReceiver implements AnswerReceiver {
       return;
     }
     const translator = new StreamTranslator(request.dialect, call.dialect, { ...context, request: call.body });
-    const out = translator.whole(readJson(bytes.toString('utf8')));
+    const out = translator.whole(readAnswer(bytes));
     this.facts = translator;
     this.#begin();
-    this.#capture(out);
     this.#hold(out);
   }
 
@@ -178,24 +186,15 @@ export class StreamReceiver implements AnswerReceiver {
     this.#deps.onFirstByte();
   }
 
-  /** Reads the whole answer out of the final event of a responses stream. `out` consists of whole events. */
-  #capture(out: string | Uint8Array): void {
-    const { call } = this.#deps;
-    if (!isStored(call)) return;
-    const text =
-      typeof out === 'string' ? out : Buffer.from(out.buffer, out.byteOffset, out.byteLength).toString('utf8');
-    const line =
-      /(?:^|\n)data: ?(\{"type":"response\.(?:completed|incomplete)"[^\n]*)/.exec(text) ??
-      /(?:^|\n)event: ?response\.(?:completed|incomplete)\r?\ndata: ?([^\n]*)/.exec(text);
-    if (line?.[1] === undefined) return;
-    const event = JSON.parse(line[1]) as { response?: unknown };
-    this.response = event.response;
+  /** The whole answer, once the final event of a responses stream has come. Absent when it is too long to be kept. */
+  get response(): unknown {
+    return isStored(this.#deps.call) ? this.facts.response : undefined;
   }
 }
 
 /** @throws DialectError when the body is an error */
 function refuseErrorIn(chunks: readonly Buffer[]): Buffer {
-  const bytes = Buffer.concat(chunks);
+  const bytes = withoutMark(Buffer.concat(chunks));
   const error = errorInAnswer(bytes);
   if (error !== undefined) throw new DialectError(error);
   return bytes;
@@ -204,7 +203,7 @@ function refuseErrorIn(chunks: readonly Buffer[]): Buffer {
 /** The stream that a whole answer stands for: some servers, and some models of OpenAI, leave out that one was asked for. */
 function wholeAsEvents(route: PlainRoute, bytes: Buffer): Buffer {
   const text = bytes.toString('utf8');
-  if (route !== 'transcriptions') return Buffer.from(`${eventOf(text)}data: [DONE]\n\n`);
+  if (!isTranscription(route)) return Buffer.from(`${eventOf(text)}data: [DONE]\n\n`);
   const body = parseJson(text);
   const { text: heard = '', usage } = isObject(body) ? body : {};
   return Buffer.from(eventOf(JSON.stringify({ type: 'transcript.text.done', text: heard, usage })));

@@ -17,7 +17,7 @@ import {
 import type { Endpoint } from '../endpoint.ts';
 import type { EngineCredential } from '../discovery/engine-credential.ts';
 import { writeForm, type Part } from './multipart.ts';
-import { PLAIN_ROUTES } from '../plain-routes.ts';
+import { isTranscription, PLAIN_ROUTES } from '../plain-routes.ts';
 import { spliceBody } from './splice-body.ts';
 import type { Call, PlainCall } from './call.ts';
 
@@ -130,7 +130,7 @@ async function* bytesOf(request: UpstreamRequest): AsyncGenerator<Buffer> {
 
 function acceptOf({ inspection, plain }: Call): string {
   if (inspection.stream) return 'text/event-stream';
-  return plain?.route === 'transcriptions' ? '*/*' : 'application/json';
+  return isTranscription(plain?.route) || plain?.route === 'speech' ? '*/*' : 'application/json';
 }
 
 /** @param to the endpoint, and the headers of the trace, each name with its value */
@@ -155,6 +155,7 @@ export function dispatchOptions(
       'content-length',
       String(body.length),
       ...to.trace,
+      ...(request.native && request.dialect === 'messages' ? call.anthropicHeaders : []),
       ...(credential === undefined ? [] : ['authorization', credential.authorization]),
     ],
     body: body.length < LARGE_BODY ? body : Readable.from(bytesOf(request)),

@@ -1,5 +1,15 @@
-import { isObject, readJson } from '../../lib/json.ts';
-import { DialectError, errorInAnswer, observeBody, translateResponse } from '../dialects/index.ts';
+import { isObject, type Json } from '../../lib/json.ts';
+import {
+  compacted,
+  DialectError,
+  errorInAnswer,
+  observeBody,
+  readAnswer,
+  readAnswerExactly,
+  translateResponse,
+  withoutMark,
+  withState,
+} from '../dialects/index.ts';
 import {
   AnswerTooLongError,
   HELD_MAX,
@@ -7,7 +17,8 @@ import {
   type AnswerReceiver,
   type ReceiverDeps,
 } from './answer-receiver.ts';
-import { isStored } from './call.ts';
+import { isTranscription } from '../plain-routes.ts';
+import { isStored, stateOf } from './call.ts';
 
 const NO_FACTS: AnswerFacts = {
   usage: undefined,
@@ -18,6 +29,7 @@ const NO_FACTS: AnswerFacts = {
 };
 
 const TEXT_TYPE = /^(?:text\/(?!html|event-stream)|application\/x-subrip)/;
+const SOUND_TYPE = /^(?:audio\/|application\/octet-stream)/;
 
 class NotJsonError extends Error {
   override readonly name = 'NotJsonError';
@@ -30,7 +42,7 @@ export class WholeReceiver implements AnswerReceiver {
   #size = 0;
   #answer: Buffer = Buffer.alloc(0);
   /** The media type of an answer that is no JSON. */
-  #textType: string | undefined;
+  #otherType: string | undefined;
   facts = NO_FACTS;
   response: unknown;
 
@@ -40,10 +52,12 @@ export class WholeReceiver implements AnswerReceiver {
 
   accepts(contentType: string): boolean {
     const isJson = contentType.startsWith('application/json');
-    // Transcriptions come as text and subtitles, too.
-    const isText = this.#deps.call.plain?.route === 'transcriptions' && TEXT_TYPE.test(contentType);
-    if (isText) this.#textType = contentType;
-    return isJson || isText;
+    const { plain } = this.#deps.call;
+    // Transcriptions come as text and subtitles, too, and speech as sound.
+    const isText = isTranscription(plain?.route) && TEXT_TYPE.test(contentType);
+    const isSound = plain?.route === 'speech' && SOUND_TYPE.test(contentType);
+    if (isText || isSound) this.#otherType = contentType;
+    return isJson || isText || isSound || contentType === '';
   }
 
   data(chunk: Buffer): void {
@@ -54,29 +68,39 @@ export class WholeReceiver implements AnswerReceiver {
 
   end(): void {
     const { call, request, context, onFirstByte } = this.#deps;
-    const bytes =
+    const whole =
       this.#chunks.length === 1 && this.#chunks[0] ? this.#chunks[0] : Buffer.concat(this.#chunks, this.#size);
+    const bytes = this.#otherType === undefined ? withoutMark(whole) : whole;
     onFirstByte();
     if (request.native) {
       const error = errorInAnswer(bytes);
       if (error !== undefined) throw new DialectError(error);
       // Servers of embeddings answer with a list, too.
-      const isAnswer = this.#textType !== undefined || looksLikeObject(bytes, call.plain !== undefined);
+      const isAnswer = this.#otherType !== undefined || looksLikeObject(bytes, call.plain !== undefined);
       if (!isAnswer) throw new NotJsonError('The answer is not a JSON object.');
       this.facts = { ...NO_FACTS, ...observeBody(call.dialect, bytes) };
-      if (isStored(call)) this.response = readJson(bytes.toString('utf8'));
-      this.#answer = bytes;
+      this.#answer = this.#corrected(bytes);
       return;
     }
-    const upstream = readJson(bytes.toString('utf8'));
-    const { body, usage, items } = translateResponse(request.dialect, call.dialect, upstream, context);
+    const { body, usage, items } = translateResponse(request.dialect, call.dialect, readAnswer(bytes), context);
     this.facts = { ...NO_FACTS, usage, items, responseId: idOf(body) };
     this.response = body;
-    this.#answer = Buffer.from(JSON.stringify(body));
+    this.#answer = Buffer.from(JSON.stringify(call.compacts ? compacted(body) : body));
+  }
+
+  /** The answer with what is true of it. */
+  #corrected(bytes: Buffer): Buffer {
+    const { call } = this.#deps;
+    const state = stateOf(call);
+    if (state === undefined) return bytes;
+    const said = readAnswerExactly(bytes) as Json;
+    const response = withState(said, state);
+    if (isStored(call)) this.response = response;
+    return response === said ? bytes : Buffer.from(JSON.stringify(response));
   }
 
   finish(): void {
-    this.#deps.client.sendWhole(this.#answer, this.#textType);
+    this.#deps.client.sendWhole(this.#answer, this.#otherType);
   }
 
   /** Nothing to do: nothing is passed on before the end, so the caller answers. */

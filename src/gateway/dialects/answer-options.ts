@@ -1,7 +1,8 @@
 import { isObject, type Json } from '../../lib/json.ts';
-import { optionalBoolean } from './fields.ts';
-import { parseResponsesTools } from './responses/tools.ts';
-import type { Dialect, ToolOrigin } from './types.ts';
+import { objectsOf, optionalBoolean } from './fields.ts';
+import { asksToCompact } from './responses/compaction.ts';
+import { addedTools, offeredTools } from './responses/tools.ts';
+import type { Dialect, HistoryItem, ToolOrigin, TranslationContext } from './types.ts';
 
 /** What the client's body says about the form of the answer. */
 export interface AnswerOptions {
@@ -14,24 +15,28 @@ export interface AnswerOptions {
   includeUsage: boolean;
   /** Responses: show reasoning as a summary, which the client asked for. Most clients display no other form. */
   summary: boolean;
+  /** Responses: the text of the answer is a summary of the conversation. */
+  compacts: boolean;
 }
 
 /** Reads the options of a body that `inspectRequest` accepted. */
-export function answerOptions(client: Dialect, request: unknown): AnswerOptions {
+export function answerOptions(client: Dialect, { request, history = [] }: TranslationContext): AnswerOptions {
   const body = isObject(request) ? request : {};
   const reasoning = isObject(body.reasoning) ? body.reasoning : {};
   return {
     body,
-    origins: client === 'responses' ? originsOf(body.tools) : new Map(),
+    origins: client === 'responses' ? originsOf(body, history) : new Map(),
     singleCall: wantsSingleCall(client, body),
     includeUsage: isObject(body.stream_options) && body.stream_options.include_usage === true,
+    compacts: client === 'responses' && asksToCompact(body.input),
     summary: typeof reasoning.summary === 'string' || typeof reasoning.generate_summary === 'string',
   };
 }
 
-function originsOf(tools: unknown): Map<string, ToolOrigin> {
+function originsOf(body: Json, history: readonly HistoryItem[]): Map<string, ToolOrigin> {
   const origins = new Map<string, ToolOrigin>();
-  for (const tool of parseResponsesTools(tools)) if (tool.origin !== undefined) origins.set(tool.name, tool.origin);
+  for (const tool of offeredTools(body, [...history, ...addedTools(objectsOf(body.input))]))
+    if (tool.origin !== undefined) origins.set(tool.name, tool.origin);
   return origins;
 }
 

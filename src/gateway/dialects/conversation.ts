@@ -1,4 +1,4 @@
-import type { HistoryItem, OutputItem, Part } from './types.ts';
+import type { OutputItem, Part, Step } from './types.ts';
 
 /** One turn of a conversation, grouped as in the chat and messages dialects. */
 export type Turn =
@@ -6,20 +6,62 @@ export type Turn =
   | { role: 'assistant'; items: OutputItem[] }
   | { role: 'tool'; callId: string; parts: Part[]; isError: boolean };
 
-/** Groups items into turns. Adjacent output items become one assistant turn, so parallel calls stay together. */
-export function toTurns(items: readonly HistoryItem[]): Turn[] {
+type Result = Step & { kind: 'result' };
+
+/**
+ * Groups items into turns. Adjacent output items become one assistant turn, so parallel calls stay together. The results of
+ * its calls come right behind it, one for each as chat engines demand, also where something was said before the client had
+ * them. Codex may give more than one output of a call.
+ */
+export function toTurns(items: readonly Step[]): Turn[] {
+  const { answers, order } = answersOf(items);
   const turns: Turn[] = [];
+  let due: Result[] = [];
+  const given = new Set<Result>();
+  const settle = (): void => {
+    due.sort((one, other) => (order.get(one) ?? 0) - (order.get(other) ?? 0));
+    for (const [callId, results] of Map.groupBy(due, (result) => result.callId)) {
+      const parts = results.flatMap((result) => result.parts);
+      turns.push({ role: 'tool', callId, parts, isError: results.some((result) => result.isError) });
+    }
+    for (const result of due) given.add(result);
+    due = [];
+  };
   for (const item of items) {
-    if (item.kind === 'message') turns.push({ role: item.role, parts: item.parts });
-    else if (item.kind === 'result') {
-      turns.push({ role: 'tool', callId: item.callId, parts: item.parts, isError: item.isError ?? false });
+    if (item.kind === 'message') {
+      settle();
+      turns.push({ role: item.role, parts: item.parts });
+    } else if (item.kind === 'result') {
+      if (given.has(item)) continue;
+      if (!due.includes(item)) due.push(item);
+      settle();
     } else {
       const last = turns.at(-1);
       if (last?.role === 'assistant') last.items.push(item);
       else turns.push({ role: 'assistant', items: [item] });
+      if (item.kind === 'call') due.push(...(answers.get(item) ?? []));
     }
   }
+  settle();
   return turns;
+}
+
+/** The results of each call, which are those that follow it before another call of its id, and the place of each result. */
+function answersOf(items: readonly Step[]): { answers: Map<Step, Result[]>; order: Map<Result, number> } {
+  const answers = new Map<Step, Result[]>();
+  const order = new Map<Result, number>();
+  const calls = new Map<string, Result[]>();
+  for (const [position, item] of items.entries()) {
+    if (item.kind === 'result') {
+      order.set(item, position);
+      calls.get(item.callId)?.push(item);
+    }
+    if (item.kind !== 'call') continue;
+    const own: Result[] = [];
+    answers.set(item, own);
+    calls.set(item.callId, own);
+  }
+  return { answers, order };
 }
 
 /** The joined texts of parts. */

@@ -34,6 +34,9 @@ export {
   type Engine,
   type Quirks,
 } from './quirks.ts';
+export { compacted, toCompact } from './responses/compaction.ts';
+export { withState, type ResponseState } from './responses/state.ts';
+export { readAnswer, readAnswerExactly, withoutMark } from './read-answer.ts';
 export { optionalCount, optionalString, parseJson } from './fields.ts';
 export { parseInput } from './responses/parse-items.ts';
 export { renderItems } from './responses/render-request.ts';

@@ -1,14 +1,16 @@
-import type { OutputItem } from './types.ts';
+import type { HistoryItem, OutputItem } from './types.ts';
 
 /**
  * Output as the sequencer of a stream gives it: no empty items, one call when the client wants one, and no blank text
  * before a call, which agents show and the messages dialect refuses in replays.
  */
-export function tidy(items: readonly OutputItem[], singleCall: boolean): OutputItem[] {
+export function tidy<T extends HistoryItem>(items: readonly T[], singleCall: boolean): T[] {
   let calls = 0;
   return items.filter((item, position) => {
     if (item.kind === 'call') return ++calls === 1 || !singleCall;
-    if (item.kind === 'reasoning') return item.text !== '' || (item.redacted ?? item.opaque) !== undefined;
+    if (item.kind === 'reasoning')
+      return item.text !== '' || (item.redacted ?? item.opaque ?? item.signature) !== undefined;
+    if (item.kind === 'message' || item.kind === 'result' || item.kind === 'tools') return true;
     if (item.text === '') return false;
     return item.text.trim() !== '' || items[position + 1]?.kind !== 'call';
   });

@@ -87,7 +87,7 @@ function isTrusted(dialect: Dialect, quirks: Quirks, features: RequestFeatures):
 }
 
 function trustsResponses(quirks: Quirks, features: RequestFeatures): boolean {
-  if (features.clientTools) return false;
+  if (features.clientTools || features.compacts) return false;
   // Engines refuse these items (vllm #55974), ignore `truncation` and read no files.
   if (features.vendorHistory || features.truncates || features.files) return quirks.engine === 'unknown';
   switch (quirks.engine) {
@@ -166,5 +166,6 @@ export function chooseUpstream(
 ): { dialect: Dialect; native: boolean } | undefined {
   if (available.includes(client) && isTrusted(client, quirks, features)) return { dialect: client, native: true };
   const fallback = (['chat', client, 'messages', 'responses'] as const).find((dialect) => available.includes(dialect));
-  return fallback === undefined ? undefined : { dialect: fallback, native: fallback === client };
+  // The gateway writes summaries itself, in whatever dialect the model is asked for one.
+  return fallback === undefined ? undefined : { dialect: fallback, native: fallback === client && !features.compacts };
 }

@@ -1,5 +1,10 @@
 import type { StopReason } from './types.ts';
 
+/** Whether an engine says why it stopped. Some write an empty text, or the word null, until they know. */
+export function isReason(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value !== 'null';
+}
+
 /**
  * Why a chat engine stopped. Some engines send `stop` beside tool calls and some `tool_calls` without any, so the calls
  * decide. A limit or a filter cuts calls short and is kept.

@@ -1,3 +1,4 @@
+import { withExactNumbers } from '../../lib/exact-json.ts';
 import { isObject, type Json } from '../../lib/json.ts';
 import { parseJson } from './fields.ts';
 
@@ -11,7 +12,7 @@ const RAW = '__raw_arguments';
 export function inputOf(text: string): Json {
   if (text.trim() === '') return {};
   const value = parseJson(text);
-  return isObject(value) ? value : { [RAW]: text };
+  return isObject(value) ? (withExactNumbers(value, Buffer.from(text), () => true) as Json) : { [RAW]: text };
 }
 
 /** The text of a tool input object. Keeps the client's order of keys, because another order spoils the prefix cache. */
@@ -27,4 +28,9 @@ export function argumentsOf(input: unknown): string {
 /** Arguments for a chat or responses body, where engines decode them and fail on an empty string. */
 export function argumentText(text: string): string {
   return text.trim() === '' ? '{}' : text;
+}
+
+/** An answer or event of a server, in which the inputs of calls have their numbers as the model wrote them. */
+export function withExactInputs(value: unknown, json: Buffer): unknown {
+  return withExactNumbers(value, json, (name) => name === 'input' || name === 'arguments');
 }

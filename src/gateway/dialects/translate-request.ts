@@ -1,5 +1,5 @@
 import { isObject, type Json } from '../../lib/json.ts';
-import { parseChatRequest } from './chat/parse-request.ts';
+import { parseChatRequest, withTextOfFiles } from './chat/parse-request.ts';
 import { renderChatRequest } from './chat/render-request.ts';
 import { estimateTokens, tokensOfItem } from './inspect/estimate-tokens.ts';
 import { invalid } from './errors/dialect-error.ts';
@@ -9,10 +9,11 @@ import { renderMessagesRequest } from './messages/render-request.ts';
 import { withoutBillingBlock } from './inspect/billing-line.ts';
 import type { Engine, Quirks } from './quirks.ts';
 import { checkImage, ignoresToolChoice } from './refusals.ts';
+import { asksToCompact } from './responses/compaction.ts';
 import { parseInput } from './responses/parse-items.ts';
 import { parseResponsesRequest, refuseServerState } from './responses/parse-request.ts';
 import { renderItems, renderResponsesRequest } from './responses/render-request.ts';
-import type { Dialect, HistoryItem, IrRequest } from './types.ts';
+import type { Dialect, HistoryItem, IrRequest, Step, Tool } from './types.ts';
 
 export interface RequestOptions {
   /** The name under which the server has the model. */
@@ -49,7 +50,8 @@ export function translateRequest(from: Dialect, to: Dialect, value: unknown, opt
   const body = objectAt(value, 'body');
   if (from === to) return ADJUSTERS[from](body, options);
   const { model, quirks, contextLength, isPriced = false } = options;
-  const request = truncated(PARSERS[from](body, options), body, contextLength);
+  const parsed = PARSERS[from](body, options);
+  const request = truncated({ ...parsed, tools: uniqueTools(parsed.tools) }, body, contextLength);
   if (request.items.length === 0) throw invalid(from === 'responses' ? 'input' : 'messages', 'expected some content');
   const maxTokens = outputLimit(request.maxTokens, {
     contextLength,
@@ -61,10 +63,34 @@ export function translateRequest(from: Dialect, to: Dialect, value: unknown, opt
   return RENDERERS[to](request, { model, quirks, maxTokens, earlyUsage });
 }
 
+/**
+ * The tools, each name once: an engine would answer with a call of either. Agents declare some twice in the same words.
+ * Throws DialectError for two tools of one name.
+ */
+function uniqueTools(tools: readonly Tool[]): Tool[] {
+  const named = new Map<string, Tool>();
+  for (const tool of tools) {
+    const first = named.get(tool.name);
+    if (first !== undefined && JSON.stringify(first) !== JSON.stringify(tool))
+      throw invalid(
+        'tools',
+        `expected a name of its own for each tool, but ${inWords(first)} and ${inWords(tool)} are both '${tool.name}' to the model. Rename one`,
+      );
+    named.set(tool.name, tool);
+  }
+  return [...named.values()];
+}
+
+function inWords({ name, origin }: Tool): string {
+  if (origin === undefined || origin.type === 'own' || origin.namespace === undefined) return `'${name}'`;
+  return `'${origin.name}' of the namespace '${origin.namespace}'`;
+}
+
 /** @param contextLength tokens of prompt and answer together; without it nothing is left out */
 function truncated(request: IrRequest, body: Json, contextLength: number | undefined): IrRequest {
-  if (body.truncation !== 'auto' || contextLength === undefined) return request;
-  const tools = request.tools.length === 0 ? 0 : estimateTokens('responses', { tools: body.tools });
+  const isAsked = body.truncation === 'auto' || asksToCompact(body.input);
+  if (!isAsked || contextLength === undefined) return request;
+  const tools = request.tools.length === 0 ? 0 : estimateTokens('responses', { tools: request.tools });
   const bounds = { room: contextLength - tools, answer: request.maxTokens, sizeOf: tokensOfItem };
   return { ...request, items: truncateItems(request.items, bounds) };
 }
@@ -82,13 +108,13 @@ const MARGIN = 1.2;
  * @param sizeOf estimates the tokens of one item
  */
 function truncateItems(
-  items: readonly HistoryItem[],
-  { room, answer, sizeOf }: { room: number; answer: number | undefined; sizeOf: (item: HistoryItem) => number },
-): HistoryItem[] {
+  items: readonly Step[],
+  { room, answer, sizeOf }: { room: number; answer: number | undefined; sizeOf: (item: Step) => number },
+): Step[] {
   const limit = (room - Math.min(answer ?? ANSWER_TOKENS, room / 2)) / MARGIN;
   let size = items.reduce((sum, item) => sum + sizeOf(item), 0);
   const last = items.findLastIndex((item) => item.kind === 'message' && item.role === 'user');
-  const dropped = new Set<HistoryItem>();
+  const dropped = new Set<Step>();
   const gone = new Set<string>();
   for (const [position, item] of items.entries()) {
     const isOrphan = item.kind === 'result' && gone.has(item.callId);
@@ -109,6 +135,7 @@ const ADJUSTERS = {
 
 function adjustChat(body: Json, { model, quirks }: RequestOptions): Json {
   const adjusted: Json = { ...body, model };
+  if (quirks.engine !== 'unknown') adjusted.messages = withTextOfFiles(body.messages);
   if (body.stream === true) adjusted.stream_options = withUsage(body.stream_options);
   applyQuirks(adjusted, body, quirks);
   return adjusted;
@@ -125,7 +152,9 @@ function adjustResponses(body: Json, { model, quirks, history = [], references }
   const { previous_response_id: _previous, ...rest } = body;
   const adjusted: Json = { ...rest, model, store: false };
   const hasReferences = objectsOf(body.input).some((item) => item.type === 'item_reference');
-  if (hasReferences) adjusted.input = renderItems([...history, ...parseInput(body.input, references)]);
+  const compacts = asksToCompact(body.input);
+  if (compacts) adjusted.tool_choice = 'none';
+  if (hasReferences || compacts) adjusted.input = renderItems([...history, ...parseInput(body.input, references)]);
   else if (history.length > 0) {
     const input = typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : (body.input ?? []);
     adjusted.input = [...renderItems(history), ...(input as unknown[])];

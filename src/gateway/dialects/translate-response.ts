@@ -33,7 +33,7 @@ export function translateResponse(
   body: unknown,
   context: TranslationContext,
 ): TranslatedResponse {
-  const options = answerOptions(client, context.request);
+  const options = answerOptions(client, context);
   const parsed = parseAnswer(upstream, body);
   const response = { ...parsed, items: identify(tidy(parsed.items, options.singleCall), context.id) };
   const { items, usage } = response;

@@ -48,12 +48,21 @@ type ResultItem = { kind: 'result'; callId: string; parts: Part[]; isError?: boo
 export type OutputItem = TextItem | RefusalItem | ReasoningItem | CallItem;
 
 /** One step of a conversation. The gateway stores it as plain JSON, where `id` is the item id that the client saw. */
-export type HistoryItem = InputItem | OutputItem | ResultItem;
+export type Step = InputItem | OutputItem | ResultItem;
+
+/** Tools that a client of responses adds in the middle of a conversation, as it declared them. */
+type ToolsItem = { kind: 'tools'; tools: Json[]; id?: string };
+
+export type HistoryItem = Step | ToolsItem;
 
 /** How the client declared a tool that is more than a plain function of the same name. */
 export type ToolOrigin =
   | { type: 'custom'; namespace?: string; name: string }
-  | { type: 'namespace'; namespace: string; name: string };
+  | { type: 'namespace'; namespace: string; name: string }
+  /** A tool that OpenAI defines and the client runs. Its calls are items of their own. */
+  | { type: 'own'; name: OwnToolName };
+
+export type OwnToolName = 'tool_search' | 'shell' | 'local_shell' | 'apply_patch';
 
 export interface Tool {
   /** The name that the engine sees. */
@@ -73,7 +82,7 @@ export type OutputFormat =
 /** A request in the internal form, independent of any dialect. */
 export interface IrRequest {
   stream: boolean;
-  items: HistoryItem[];
+  items: Step[];
   tools: Tool[];
   toolChoice?: ToolChoice;
   parallel?: boolean;
@@ -129,4 +138,6 @@ export interface TranslationContext {
   model: string;
   /** The client's body, already accepted by `inspectRequest`. */
   request: unknown;
+  /** Stored items that the call continues or refers to. */
+  history?: readonly HistoryItem[];
 }

@@ -5,9 +5,11 @@ import type { Dialect, Usage } from './types.ts';
 /** The usage that an engine reports, or undefined when there is none, such as the `usage: null` of a stream chunk. */
 export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined {
   if (!isObject(value)) return undefined;
-  if (dialect === 'messages') return parseMessagesUsage(value);
-  // Transcriptions have the names of responses.
-  const chat = dialect === 'chat' && (value.prompt_tokens !== undefined || value.input_tokens === undefined);
+  // Servers use the names of another dialect, too: those that are there count.
+  const has = (...names: string[]): boolean => names.some((name) => (value[name] ?? undefined) !== undefined);
+  const isOpenAi = has('prompt_tokens', 'completion_tokens');
+  if (dialect === 'messages' && !isOpenAi) return parseMessagesUsage(value);
+  const chat = isOpenAi || (dialect === 'chat' && !has('input_tokens', 'output_tokens'));
   const output = optionalCount(chat ? value.completion_tokens : value.output_tokens);
   // Servers of embeddings and ranks count input alone, some under the name of the total.
   const total = chat && output === undefined ? optionalCount(value.total_tokens) : undefined;
@@ -18,10 +20,17 @@ export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined 
   return {
     inputTokens: input ?? 0,
     outputTokens: output ?? 0,
-    cachedTokens: Math.min(detail(inputDetails, 'cached_tokens'), input ?? 0),
+    cachedTokens: Math.min(detail(inputDetails, 'cached_tokens') || cachedBeside(value), input ?? 0),
     cacheWriteTokens: detail(inputDetails, 'cache_write_tokens'),
     reasoningTokens: detail(outputDetails, 'reasoning_tokens'),
   };
+}
+
+/** Moonshot, DeepSeek, and those who pass on what Anthropic says. */
+const CACHED = ['cached_tokens', 'prompt_cache_hit_tokens', 'cache_read_input_tokens'] as const;
+
+function cachedBeside(value: Json): number {
+  return CACHED.map((name) => optionalCount(value[name]) ?? 0).find((count) => count > 0) ?? 0;
 }
 
 function detail(details: unknown, name: string): number {

@@ -22,8 +22,8 @@ export function apiRouter(context: ApiContext, steps: ApiSteps): Router {
   router.use('/instances', proxyRouter(context), terminalRouter(context));
   router.use(context.models.router);
   router.get('/', limit, serviceIndex);
-  router.use(limit, () => {
-    throw noEndpoint();
+  router.use(limit, (request) => {
+    throw noEndpoint(request);
   });
   return router;
 }

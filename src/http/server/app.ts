@@ -23,8 +23,8 @@ export function createApp(context: ApiContext, steps: ApiSteps, isStopping: () =
   app.use(security, requireHost, context.strangers, docsRouter(), cliRouter());
   app.use('/dashboard', context.dashboard);
   app.use(healthRouter(context.stores, isStopping));
-  app.use(() => {
-    throw noEndpoint();
+  app.use((request) => {
+    throw noEndpoint(request);
   });
   app.use(errorHandler(context.log));
   return app;

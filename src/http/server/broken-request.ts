@@ -42,8 +42,9 @@ function headerOf(name: string, lines: readonly string[]): string | undefined {
 }
 
 function tokenIn({ path, lines }: Seen): string | undefined {
-  const [authorization, key] = ['authorization', 'x-api-key'].map((name) => headerOf(name, lines));
-  return tokenOf({ ...(authorization !== undefined && { authorization }), 'x-api-key': key }, path);
+  const authorization = headerOf('authorization', lines);
+  const others = { 'x-api-key': headerOf('x-api-key', lines), 'api-key': headerOf('api-key', lines) };
+  return tokenOf({ ...(authorization !== undefined && { authorization }), ...others }, path);
 }
 
 type Answer = { status: number; headers: Record<string, string>; body: string };

@@ -1,5 +1,5 @@
 import type { RequestListener } from 'node:http';
-import { relativePath } from '../interface/errors/families.ts';
+import { relativePath, withPlainBase } from '../interface/errors/families.ts';
 import { failureAnswer } from '../interface/errors/handler.ts';
 import { runSteps } from '../interface/step.ts';
 import type { ApiContext } from './context.ts';
@@ -15,11 +15,13 @@ export function createListener(context: ApiContext, steps: ApiSteps, app: Reques
   const all = [...steps.opening, steps.measure];
   const answerFailure = failureAnswer(log);
   return (request, response) => {
+    const isOfPort = ports.hostOf(request) !== undefined;
+    if (!isOfPort) request.url = withPlainBase(request.url ?? '');
     const { url = '' } = request;
     const mark = url.indexOf('?');
     const path = request.method === 'POST' ? relativePath(mark < 0 ? url : url.slice(0, mark)) : undefined;
     const serve = path === undefined ? undefined : models.calls.get(path);
-    if (path === undefined || serve === undefined || ports.hostOf(request) !== undefined) return app(request, response);
+    if (path === undefined || serve === undefined || isOfPort) return app(request, response);
     const fail = (error: unknown): void => {
       if (response.headersSent) response.destroy();
       else answerFailure(error, { request, response, path });

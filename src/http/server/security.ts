@@ -45,7 +45,7 @@ export const apiSecurity = fixed({
 
 const ALLOW_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 const ALLOW_HEADERS =
-  'Authorization, Content-Type, Accept, Idempotency-Key, If-None-Match, Last-Event-ID, X-Request-Id, X-Api-Key, ' +
+  'Authorization, Content-Type, Accept, Idempotency-Key, If-None-Match, Last-Event-ID, X-Request-Id, X-Api-Key, Api-Key, ' +
   'Anthropic-Version, Anthropic-Beta, OpenAI-Beta, OpenAI-Organization, OpenAI-Project, Traceparent, Tracestate';
 const MAX_AGE_SECONDS = '7200';
 

@@ -95,7 +95,7 @@ describe('a coding agent', () => {
     const home = join(folder, 'codex');
     mkdirSync(home, { recursive: true });
     const provider = `name = "Berth"\nbase_url = "${gateway.base}/v1"\nenv_key = "BERTH_API_KEY"\nwire_api = "responses"`;
-    const config = `model = "tiny"\nmodel_provider = "berth"\nmodel_context_window = 200000\nweb_search = "disabled"\ncheck_for_update_on_startup = false\n\n[model_providers.berth]\n${provider}\n`;
+    const config = `model = "tiny"\nmodel_provider = "berth"\nmodel_context_window = 200000\ncheck_for_update_on_startup = false\n\n[model_providers.berth]\n${provider}\n`;
     writeFileSync(join(home, 'config.toml'), config);
     const options = ['--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox'];
     const args = [agents.codex, 'exec', ...options, ...command, TASK];

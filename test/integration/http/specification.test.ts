@@ -284,9 +284,9 @@ describe('section 5: authentication', () => {
     expect(await status({ authorization: `Bearer ${token}` })).not.toBe(401);
     expect(await status({ authorization: `Basic ${Buffer.from(`${token}:`).toString('base64')}` })).toBe(401);
     expect(await status({ cookie: `key=${token}` })).toBe(401);
-    // An extension for Anthropic's clients, at what they call.
-    const isTaken = path === '/messages' || path === '/models';
-    expect((await status({ 'x-api-key': token })) !== 401).toBe(isTaken);
+    // An extension for clients of Anthropic and Azure, at what clients of models call.
+    const isTaken = ['/messages', '/models', '/chat/completions', '/responses'].includes(path);
+    for (const header of ['x-api-key', 'api-key']) expect((await status({ [header]: token })) !== 401).toBe(isTaken);
   });
 
   it('the raw token is stored nowhere', async () => {

@@ -5,7 +5,8 @@ import { run } from '../../../tools/lib/shell.ts';
 import { hashOf } from '../python.ts';
 
 const FILES = ['package.json', 'package-lock.json'] as const;
-const HERE = 'test/support/agents';
+const AGENTS = 'test/support/agents';
+const LIBRARIES = 'test/support/agent-libraries';
 
 export interface Agents {
   claude: string;
@@ -15,8 +16,7 @@ export interface Agents {
 
 /** Claude Code and Codex in the locked versions, installed into the cache of the machine on the first call. */
 export async function installAgents(): Promise<Agents> {
-  const folder = join(cacheFolder(process.env), `agents-${hashOf(join(HERE, 'package-lock.json'))}`);
-  if (!existsSync(folder)) await install(folder);
+  const folder = await installed('agents', AGENTS);
   const modules = join(folder, 'node_modules');
   return {
     // The package for the platform, without the script that would copy it after the installation.
@@ -25,14 +25,25 @@ export async function installAgents(): Promise<Agents> {
   };
 }
 
-async function install(folder: string): Promise<void> {
-  process.stderr.write(`Installing Claude Code and Codex into ${folder}\n`);
+/** The folder with OpenAI's library for agents in the locked version. */
+export function installLibraries(): Promise<string> {
+  return installed('agent-libraries', LIBRARIES);
+}
+
+async function installed(name: string, from: string): Promise<string> {
+  const folder = join(cacheFolder(process.env), `${name}-${hashOf(join(from, 'package-lock.json'))}`);
+  if (!existsSync(folder)) await install(folder, from);
+  return folder;
+}
+
+async function install(folder: string, from: string): Promise<void> {
+  process.stderr.write(`Installing what ${from} asks for into ${folder}\n`);
   const part = `${folder}.${process.pid}`;
   rmSync(part, { recursive: true, force: true });
   mkdirSync(part, { recursive: true });
-  for (const file of FILES) copyFileSync(join(HERE, file), join(part, file));
+  for (const file of FILES) copyFileSync(join(from, file), join(part, file));
   const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', part];
   const { code, stderr } = await run('npm', args);
-  if (code !== 0) throw new Error(`npm ci of the agents failed: ${stderr.slice(-2000)}`);
+  if (code !== 0) throw new Error(`npm ci of ${from} failed: ${stderr.slice(-2000)}`);
   renameSync(part, folder);
 }

@@ -129,21 +129,34 @@ it('a replica that has not read the keys yet calls no key invalid', async () => 
   await starting.close();
 });
 
-describe('X-Api-Key', () => {
-  it.each(['/offers', '/instances', '/ssh-keys', '/limits', '/', '/nothing', '/chat/completions', '/responses'])(
+describe.each(['x-api-key', 'api-key'])('%s', (name) => {
+  it.each(['/offers', '/instances', '/ssh-keys', '/limits', '/', '/nothing'])(
     'opens no endpoint that knows the bearer alone: %s',
     async (path) => {
-      expect((await send(`GET /api/v1${path} HTTP/1.1`, 'host: x', 'x-api-key: alice')).status).toBe(401);
+      expect((await send(`GET /api/v1${path} HTTP/1.1`, 'host: x', `${name}: alice`)).status).toBe(401);
       expect((await send(`GET /api/v1${path} HTTP/1.1`, 'host: x', GOOD)).status).not.toBe(401);
     },
   );
 
-  it.each(['/messages', '/messages/count_tokens', '/models', '/models/a/b'])(
-    "opens what Anthropic's clients call: %s",
+  it.each(['/messages', '/messages/count_tokens', '/models', '/models/a/b', '/chat/completions', '/responses'])(
+    'opens what clients of models call: %s',
     async (path) => {
-      for (const base of ['/api/v1', '/api/v1/api/v1']) {
-        expect((await send(`GET ${base}${path} HTTP/1.1`, 'host: x', 'x-api-key: alice')).status).not.toBe(401);
+      for (const base of ['/api/v1', '/api/v1/api/v1', '/api/v1/v1']) {
+        expect((await send(`GET ${base}${path} HTTP/1.1`, 'host: x', `${name}: alice`)).status).not.toBe(401);
       }
+      const other = name === 'api-key' ? 'x-api-key' : 'api-key';
+      const both = await send(`GET /api/v1${path} HTTP/1.1`, 'host: x', `${name}: alice`, `${other}: bob`);
+      expect(both.status).toBe(401);
+    },
+  );
+});
+
+describe('a path beside the API', () => {
+  it.each(['/chat/completions', '/v1/chat/completions', '/v1/messages', '/openai/v1/responses'])(
+    'tells the clients of models their base URL: %s',
+    async (path) => {
+      const answer = await send(`POST ${path} HTTP/1.1`, 'host: x', 'content-length: 0');
+      expect([answer.status, answer.body]).toEqual([404, expect.stringContaining('ends in /api/v1 here')]);
     },
   );
 });

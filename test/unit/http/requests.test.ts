@@ -18,8 +18,13 @@ describe('the token of a request', () => {
     const { token } = mintToken();
     for (const scheme of ['Bearer', 'bearer', 'BEARER'])
       expect(tokenOf({ authorization: `${scheme} ${token}` }, '/offers')).toBe(token);
-    expect(tokenOf({ 'x-api-key': token }, '/messages')).toBe(token);
-    expect(tokenOf({ 'x-api-key': token }, '/offers')).toBeUndefined();
+    for (const path of ['/messages', '/chat/completions']) {
+      expect(tokenOf({ 'x-api-key': token }, path)).toBe(token);
+      expect(tokenOf({ 'api-key': token }, path)).toBe(token);
+      expect(tokenOf({ 'api-key': token, 'x-api-key': token }, path)).toBe(token);
+      expect(tokenOf({ 'api-key': token, 'x-api-key': 'other' }, path)).toBeUndefined();
+    }
+    expect(tokenOf({ 'x-api-key': token, 'api-key': token }, '/offers')).toBeUndefined();
   });
 
   it.each(['', 'Bearer', 'Bearer ', 'Basic abc', 'Bearer a b', 'Bearer a,Bearer b', 'Bearerabc', 'Bearer "a"'])(

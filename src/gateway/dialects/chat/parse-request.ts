@@ -4,6 +4,7 @@ import {
   arrayAt,
   excerpt,
   objectAt,
+  objectsOf,
   optionalBoolean,
   optionalNumber,
   optionalString,
@@ -11,7 +12,8 @@ import {
   stringAt,
   textValue,
 } from '../fields.ts';
-import type { HistoryItem, IrRequest, OutputFormat, Part, Tool, ToolChoice } from '../types.ts';
+import { textFile } from '../text-files.ts';
+import type { IrRequest, OutputFormat, Part, Step, Tool, ToolChoice } from '../types.ts';
 
 const CHAT_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
 const CHAT_ONLY = [
@@ -66,7 +68,7 @@ function parseReasoning(body: Json): IrRequest['reasoning'] {
   return effort === undefined && enabled === undefined ? undefined : { effort, enabled };
 }
 
-function parseMessage(value: unknown, path: string): HistoryItem[] {
+function parseMessage(value: unknown, path: string): Step[] {
   const message = objectAt(value, path);
   switch (message.role) {
     case 'system':
@@ -89,8 +91,8 @@ function parseMessage(value: unknown, path: string): HistoryItem[] {
   }
 }
 
-function parseAssistant(message: Json, path: string): HistoryItem[] {
-  const items: HistoryItem[] = [];
+function parseAssistant(message: Json, path: string): Step[] {
+  const items: Step[] = [];
   const reasoning = optionalString(message.reasoning_content) ?? optionalString(message.reasoning);
   if (reasoning) items.push({ kind: 'reasoning', text: reasoning });
   if (typeof message.content === 'string') {
@@ -112,7 +114,7 @@ function parseAssistant(message: Json, path: string): HistoryItem[] {
   return items;
 }
 
-function parseCall(call: Json, path: string): HistoryItem {
+function parseCall(call: Json, path: string): Step {
   const fn = objectAt(call.function, `${path}.function`);
   return {
     kind: 'call',
@@ -128,6 +130,7 @@ function parseParts(content: unknown, path: string): Part[] {
   return arrayAt(content, path).map((value, position) => {
     const part = objectAt(value, `${path}[${position}]`);
     if (part.type === 'text') return { type: 'text', text: stringAt(part.text, `${path}[${position}].text`) };
+    if (part.type === 'file') return fileText(part, `${path}[${position}]`);
     if (part.type !== 'image_url') {
       throw unsupported(
         `${path}[${position}].type`,
@@ -137,6 +140,23 @@ function parseParts(content: unknown, path: string): Part[] {
     const image = objectAt(part.image_url, `${path}[${position}].image_url`);
     const detail = optionalString(image.detail);
     return { type: 'image', url: stringAt(image.url, `${path}[${position}].image_url.url`), ...(detail && { detail }) };
+  });
+}
+
+function fileText(part: Json, path: string): Part & { type: 'text' } {
+  return textFile(objectAt(part.file, `${path}.file`), `${path}.file`);
+}
+
+/** Messages in which text files are text: engines that speak this dialect know no files. Throws DialectError for others. */
+export function withTextOfFiles(messages: unknown): unknown {
+  const isFile = ({ type }: Json): boolean => type === 'file';
+  if (!objectsOf(messages).some(({ content }) => objectsOf(content).some(isFile))) return messages;
+  return arrayAt(messages, 'messages').map((message, position) => {
+    if (!isObject(message) || !Array.isArray(message.content)) return message;
+    const content = (message.content as unknown[]).map((part, index) =>
+      isObject(part) && isFile(part) ? fileText(part, `messages[${position}].content[${index}]`) : part,
+    );
+    return { ...message, content };
   });
 }
 

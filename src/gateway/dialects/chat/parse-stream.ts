@@ -1,6 +1,6 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, optionalNumber, textValue } from '../fields.ts';
-import { stopOfChat } from '../stop-reason.ts';
+import { isReason, stopOfChat } from '../stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
@@ -37,7 +37,7 @@ export class ChatStreamParser {
     if (isObject(delta)) this.#delta(delta);
     const givenUp = gaveUp(choice.finish_reason);
     if (givenUp !== undefined) this.#sink.fail(givenUp);
-    else if (typeof choice.finish_reason === 'string') {
+    else if (isReason(choice.finish_reason)) {
       const matched = matchedStop(choice);
       const { finish_reason: finish } = choice;
       this.#sink.stop((hasCalls) => stopOfChat(finish, hasCalls, matched !== undefined), matched);

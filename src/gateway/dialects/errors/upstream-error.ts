@@ -17,7 +17,8 @@ export function readUpstreamError(status: number, body: string): ClientError {
       code: 'upstream_unauthorized',
     };
   }
-  const answer = parseJson(body);
+  // Without a mark of byte order.
+  const answer = parseJson(body.trim());
   if (status < 400) return isErrorObject(answer) ? readErrorObject(answer) : describe(answer, body, 502);
   return describe(answer, body, status);
 }

@@ -10,6 +10,8 @@ const BRACKETED = /\[[0-9a-f:.%]+\](?::\d{1,5})?/gi;
 const WORD = /[^\s[\]"'`<>(){}|,;=@]+/g;
 const NAME = /^[a-z0-9][a-z0-9.-]*$/i;
 const NAME_BEFORE_PORT = /^[a-z][a-z0-9.-]*$/i;
+/** What a line number follows. */
+const SOURCE = /\.(?:py|pyx|cu|cc|cpp|h|rs|go|js|ts|jinja2?|json|ya?ml)$/i;
 const PORT = /^\d{2,5}$/;
 const PATH = /\/(?:usr|opt|app|home|root|workspace|tmp|var|mnt|data|models)\//;
 /** A label behind the first that is of a cluster or of an own network. */
@@ -62,11 +64,19 @@ function withoutHost(part: string, isHost: boolean): string {
   for (let at = 0; at < pieces.length; at += 1) {
     const piece = pieces[at] ?? '';
     const hasPort = PORT.test(pieces[at + 1] ?? '');
-    const isAddress = (hasPort && NAME_BEFORE_PORT.test(piece)) || isIP(piece) !== 0 || isHostName(piece, isHost);
+    const isAddress =
+      (hasPort && isBeforePort(piece, pieces[at + 1] ?? '')) || isIP(piece) !== 0 || isHostName(piece, isHost);
     shown.push(isAddress ? ADDRESS : piece);
     if (isAddress && hasPort) at += 1;
   }
   return shown.join(':') + part.slice(end);
+}
+
+/** Whether a name and a number are a host and its port: `vllm.team-a:80`, `gpu-node-3:29500`. Not `line:12`. */
+function isBeforePort(name: string, port: string): boolean {
+  if (!NAME_BEFORE_PORT.test(name)) return false;
+  if (name.includes('.')) return !SOURCE.test(name);
+  return /^localhost$/i.test(name) || (port.length > 3 && name.includes('-') && /\d/.test(name));
 }
 
 function isHostName(name: string, isHost: boolean): boolean {

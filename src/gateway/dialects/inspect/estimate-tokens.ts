@@ -23,6 +23,7 @@ export function tokensOfItems(items: readonly OutputItem[]): number {
 
 /** Estimates the tokens of one item of a conversation. */
 export function tokensOfItem(item: HistoryItem): number {
+  if (item.kind === 'tools') return TOKENS_PER_TOOL * item.tools.length + tokensOfText(JSON.stringify(item.tools));
   if (item.kind !== 'message' && item.kind !== 'result') return TOKENS_PER_MESSAGE + tokensOfItems([item]);
   return item.parts.reduce(
     (sum, part) => sum + (part.type === 'text' ? tokensOfText(part.text) : TOKENS_PER_IMAGE),
@@ -34,7 +35,8 @@ export function tokensOfItem(item: HistoryItem): number {
 export function estimateTokens(dialect: Dialect, body: unknown): number {
   if (!isObject(body)) return 0;
   let total = 3;
-  for (const tool of objectsOf(body.tools))
+  const added = dialect === 'responses' ? objectsOf(body.input).flatMap(({ tools }) => objectsOf(tools)) : [];
+  for (const tool of [...objectsOf(body.tools), ...added])
     total += TOKENS_PER_TOOL + tokensOfText(JSON.stringify(tool.function ?? tool));
   if (dialect === 'responses') {
     if (typeof body.instructions === 'string') total += tokensOfText(body.instructions);

@@ -5,6 +5,7 @@ import { withoutBillingLine } from './billing-line.ts';
 import { isFreeData } from './free-data.ts';
 import type { Dialect, HistoryItem } from '../types.ts';
 import { textOf } from '../conversation.ts';
+import { asksToCompact } from '../responses/compaction.ts';
 
 /** What routing needs to know of a client's body. */
 export interface Inspection {
@@ -16,7 +17,7 @@ export interface Inspection {
   sessionHint: string | undefined;
   /** The client asked for usage in a chat stream. Otherwise the usage chunk, which the gateway asks for, is hidden. */
   wantsUsage: boolean;
-  /** The answer is to be stored: the default in the responses dialect, never in the others. */
+  /** The answer is to be stored: the default in the responses dialect but for summaries, never in the others. */
   store: boolean;
   previousResponseId: string | undefined;
   /** Responses only: the ids of `item_reference` inputs, which the gateway's store must have. */
@@ -37,7 +38,7 @@ export function inspectRequest(dialect: Dialect, body: unknown): Inspection {
     promptPrefix: promptPrefix(dialect, body),
     sessionHint: sessionHint(dialect, body),
     wantsUsage: isObject(body.stream_options) && body.stream_options.include_usage === true,
-    store: dialect === 'responses' && body.store !== false,
+    store: dialect === 'responses' && body.store !== false && !asksToCompact(body.input),
     previousResponseId: dialect === 'responses' ? optionalString(body.previous_response_id) : undefined,
     itemReferences: dialect === 'responses' ? referencesOf(body.input) : [],
   };

@@ -3,7 +3,7 @@ import { unsupported } from '../errors/dialect-error.ts';
 import { isFreeData } from './free-data.ts';
 
 /** Fields that name something to fetch, in any of the dialects and at any engine. */
-const MEDIA_NAME = /(?:^|_)ur[il]s?$|^(?:image|video|audio|media|img|picture)(?:s|_data)?$/;
+const MEDIA_NAME = /(?:^|_)(?:ur[il]s?|(?:image|video|audio|media|img|picture)(?:s|_data)?)$/;
 /** Fields with the data itself, which an engine might take for an address. */
 const DATA_NAME = /^(?:data|file|file_data|source)$|(?:^|_)(?:path|src|href|link)$/;
 const SCHEME = /^[\s\p{Cc}]*[a-z][a-z0-9+.\p{Cc}-]*:/iu;

@@ -1,11 +1,15 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf } from '../fields.ts';
+import { asksToCompact } from '../responses/compaction.ts';
 import type { Dialect } from '../types.ts';
 
 /** A request without any special feature. */
 export const PLAIN = {
   tools: false,
-  /** Kinds of tools that the gateway emulates: `custom` and `namespace` of responses, `bash` and the like of messages. */
+  /**
+   * What the gateway emulates: tools of responses such as `custom`, `namespace` and `shell`, what Codex adds to a
+   * conversation, and `bash` and the like of messages.
+   */
   clientTools: false,
   /** Tools that the vendor runs. */
   hostedTools: false,
@@ -25,6 +29,8 @@ export const PLAIN = {
   stopSequences: false,
   structured: false,
   midSystem: false,
+  /** The conversation is to be summed up (responses). */
+  compacts: false,
 };
 
 /** What a request asks for beyond plain text. The quirk table decides by these. */
@@ -70,9 +76,12 @@ function markBlock(block: Json, features: RequestFeatures): void {
       features.redactedThinking = true;
       break;
     default:
-      features.vendorHistory ||= isVendorBlock(block.type) || block.type === 'tool_reference';
+      features.vendorHistory ||= isVendorBlock(block.type) || OTHER_BLOCKS.has(block.type);
   }
 }
+
+/** Blocks that engines do not know, beside calls. */
+const OTHER_BLOCKS = new Set<unknown>(['tool_reference', 'compaction', 'fallback', 'mcp_tool_listing']);
 
 /** Whether a block of an answer is a call that the vendor ran, or its result. */
 export function isVendorBlock(type: unknown): boolean {
@@ -90,20 +99,24 @@ const ENGINE_ITEMS = new Set<unknown>([
   'custom_tool_call_output',
 ]);
 
-/** Kinds of tools that the client runs. */
-const OWN_TOOLS = new Set<unknown>(['function', 'custom', 'namespace']);
+/** Kinds of tools beside functions that the client runs, or may. */
+const CLIENT_TOOLS = new Set<unknown>(['custom', 'namespace', 'tool_search', 'shell', 'local_shell', 'apply_patch']);
+/** Items of agents, which change what can be called or who speaks. */
+const AGENT_ITEMS = new Set<unknown>(['additional_tools', 'agent_message', 'tool_search_call', 'tool_search_output']);
 
 function markResponses(body: Json, features: RequestFeatures): void {
-  features.clientTools = objectsOf(body.tools).some((tool) => tool.type === 'custom' || tool.type === 'namespace');
-  features.hostedTools = objectsOf(body.tools).some(({ type }) => !OWN_TOOLS.has(type));
+  const input = objectsOf(body.input);
+  features.clientTools =
+    objectsOf(body.tools).some(({ type }) => CLIENT_TOOLS.has(type)) || input.some(({ type }) => AGENT_ITEMS.has(type));
+  features.tools ||= input.some(({ tools }) => objectsOf(tools).length > 0);
+  features.hostedTools = objectsOf(body.tools).some(({ type }) => type !== 'function' && !CLIENT_TOOLS.has(type));
+  features.compacts = asksToCompact(body.input);
   features.structured = isObject(body.text) && isObject(body.text.format) && body.text.format.type !== 'text';
   features.thinking = isObject(body.reasoning);
-  features.toolHistory = objectsOf(body.input).some(
+  features.toolHistory = input.some(
     (item) => typeof item.type === 'string' && item.type !== 'message' && item.type !== 'item_reference',
   );
-  features.vendorHistory = objectsOf(body.input).some(({ type }) => type !== undefined && !ENGINE_ITEMS.has(type));
+  features.vendorHistory = input.some(({ type }) => type !== undefined && !ENGINE_ITEMS.has(type));
   features.truncates = body.truncation === 'auto';
-  features.files = objectsOf(body.input).some(({ content }) =>
-    objectsOf(content).some(({ type }) => type === 'input_file'),
-  );
+  features.files = input.some(({ content }) => objectsOf(content).some(({ type }) => type === 'input_file'));
 }

@@ -12,12 +12,13 @@ import {
   textValue,
 } from '../fields.ts';
 import { withoutBillingLine } from '../inspect/billing-line.ts';
+import { isTextType } from '../text-files.ts';
 import type { Quirks } from '../quirks.ts';
 import { decodeReasoning } from '../encrypted-content.ts';
 import { argumentsOf } from '../tool-arguments.ts';
-import type { HistoryItem, IrRequest, Part, Tool, ToolChoice } from '../types.ts';
+import type { Step, IrRequest, Part, Tool, ToolChoice } from '../types.ts';
 import { clientTool } from './client-tools.ts';
-import { parseVendorBlock, unanswered } from './vendor-blocks.ts';
+import { isSummary, parseVendorBlock, unanswered } from './vendor-blocks.ts';
 
 export const MESSAGES_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
 
@@ -27,14 +28,16 @@ export function parseMessagesRequest(body: Json, { quirks }: { quirks: Quirks })
   const messages = arrayAt(body.messages, 'messages');
   const output = isObject(body.output_config) ? body.output_config : {};
   const choice = isObject(body.tool_choice) ? body.tool_choice : undefined;
+  const toolChoice = parseToolChoice(choice);
+  const tools = parseTools(body.tools, toolChoice);
   return {
     stream: body.stream === true,
     items: [
       ...parseSystem(body.system),
-      ...messages.flatMap((message, position) => parseMessage(message, `messages.${position}`)),
+      ...sinceSummary(messages.flatMap((message, position) => parseMessage(message, `messages.${position}`))),
     ],
-    tools: parseTools(body.tools),
-    toolChoice: parseToolChoice(choice),
+    tools,
+    toolChoice,
     parallel: choice?.disable_parallel_tool_use === true ? false : undefined,
     maxTokens: optionalNumber(body.max_tokens),
     stop: Array.isArray(body.stop_sequences)
@@ -49,6 +52,12 @@ export function parseMessagesRequest(body: Json, { quirks }: { quirks: Quirks })
   };
 }
 
+/** A conversation from its last summary on, which stands for what was before it. */
+function sinceSummary(items: readonly Step[]): Step[] {
+  const last = items.findLastIndex(isSummary);
+  return last === -1 ? [...items] : items.slice(last);
+}
+
 /** Refuses what neither the gateway nor an engine does: engines leave the field out. Throws DialectError. */
 export function refuseMcpServers({ mcp_servers: servers }: Json): void {
   if (!Array.isArray(servers) || servers.length === 0) return;
@@ -61,7 +70,7 @@ function beginsAnswer(message: unknown): boolean {
   return typeof message.content === 'string' || objectsOf(message.content).at(-1)?.type === 'text';
 }
 
-function parseSystem(system: unknown): HistoryItem[] {
+function parseSystem(system: unknown): Step[] {
   if (system === undefined || system === null) return [];
   const parts = typeof system === 'string' ? [{ type: 'text' as const, text: system }] : parseParts(system, 'system');
   const kept: Part[] = [];
@@ -73,7 +82,7 @@ function parseSystem(system: unknown): HistoryItem[] {
   return kept.length === 0 ? [] : [{ kind: 'message', role: 'system', parts: kept }];
 }
 
-function parseMessage(value: unknown, path: string): HistoryItem[] {
+function parseMessage(value: unknown, path: string): Step[] {
   const message = objectAt(value, path);
   if (message.role === 'assistant') return parseAssistant(message.content, `${path}.content`);
   if (message.role === 'system') {
@@ -83,9 +92,9 @@ function parseMessage(value: unknown, path: string): HistoryItem[] {
   return parseUser(message.content, `${path}.content`);
 }
 
-function parseUser(content: unknown, path: string): HistoryItem[] {
+function parseUser(content: unknown, path: string): Step[] {
   if (typeof content === 'string') return [{ kind: 'message', role: 'user', parts: [{ type: 'text', text: content }] }];
-  const results: HistoryItem[] = [];
+  const results: Step[] = [];
   const parts: Part[] = [];
   for (const [position, value] of arrayAt(content, path).entries()) {
     const block = objectAt(value, `${path}.${position}`);
@@ -96,7 +105,7 @@ function parseUser(content: unknown, path: string): HistoryItem[] {
   return parts.length === 0 ? results : [...results, { kind: 'message', role: 'user', parts }];
 }
 
-function parseResult(block: Json, path: string): HistoryItem {
+function parseResult(block: Json, path: string): Step {
   return {
     kind: 'result',
     callId: stringAt(block.tool_use_id, `${path}.tool_use_id`),
@@ -105,10 +114,10 @@ function parseResult(block: Json, path: string): HistoryItem {
   };
 }
 
-function parseAssistant(content: unknown, path: string): HistoryItem[] {
+function parseAssistant(content: unknown, path: string): Step[] {
   if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content }];
   const blocks = arrayAt(content, path);
-  const items = blocks.flatMap((value, position): HistoryItem[] => {
+  const items = blocks.flatMap((value, position): Step[] => {
     const at = `${path}.${position}`;
     const block = objectAt(value, at);
     switch (block.type) {
@@ -129,6 +138,10 @@ function parseAssistant(content: unknown, path: string): HistoryItem[] {
             arguments: argumentsOf(block.input),
           },
         ];
+      case 'fallback':
+      case 'mcp_tool_listing':
+        // Which model answered at Anthropic, and which tools a server there has.
+        return [];
       default: {
         const item = parseVendorBlock(block, at);
         if (item !== undefined) return [item];
@@ -139,9 +152,10 @@ function parseAssistant(content: unknown, path: string): HistoryItem[] {
   return unanswered(blocks, items);
 }
 
-function parseThinkingBlock(block: Json, at: string): HistoryItem {
-  const text = stringAt(block.thinking, `${at}.thinking`);
+function parseThinkingBlock(block: Json, at: string): Step {
   const signature = optionalString(block.signature);
+  // What is signed may not be shown.
+  const text = signature ? textValue(block.thinking) : stringAt(block.thinking, `${at}.thinking`);
   if (!signature) return { kind: 'reasoning', text };
   const decoded = decodeReasoning(signature);
   // The gateway's own signatures carry data. Any other is passed on unread.
@@ -193,17 +207,28 @@ function parseDocument(block: Json, path: string): Part[] {
   const head: Part[] = title ? [{ type: 'text', text: title }] : [];
   if (source.type === 'text') return [...head, { type: 'text', text: stringAt(source.data, `${path}.source.data`) }];
   if (source.type === 'content') return [...head, ...parseParts(source.content, `${path}.source.content`)];
+  if (source.type === 'base64' && isTextType(textValue(source.media_type))) {
+    const text = Buffer.from(stringAt(source.data, `${path}.source.data`), 'base64').toString('utf8');
+    return [...head, { type: 'text', text }];
+  }
   throw unsupported(
     `${path}.source`,
     'Only plain-text documents are supported. Extract the text of a PDF in the client.',
   );
 }
 
-function parseTools(value: unknown): Tool[] {
+/** Declared beside the tools of the client, which can do without unless it is the one that is asked for. */
+const WEB_SEARCH = /^web_search_\d+$/;
+
+function parseTools(value: unknown, choice: ToolChoice | undefined): Tool[] {
   if (value === undefined || value === null) return [];
-  return arrayAt(value, 'tools').map((entry, position) => {
+  const all = arrayAt(value, 'tools').map((entry, position) => ({
+    tool: objectAt(entry, `tools.${position}`),
+    position,
+  }));
+  const kept = all.filter(({ tool }) => !WEB_SEARCH.test(textValue(tool.type)) || isWanted(tool, choice));
+  return (kept.length === 0 ? all : kept).map(({ tool, position }) => {
     const path = `tools.${position}`;
-    const tool = objectAt(entry, path);
     const known = clientTool(tool, path);
     if (known !== undefined) return known;
     return {
@@ -213,6 +238,10 @@ function parseTools(value: unknown): Tool[] {
       strict: tool.strict === true,
     };
   });
+}
+
+function isWanted({ name }: Json, choice: ToolChoice | undefined): boolean {
+  return choice?.mode === 'tool' && choice.name === name;
 }
 
 function parseToolChoice(choice: Json | undefined): ToolChoice | undefined {

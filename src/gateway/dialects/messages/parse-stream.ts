@@ -1,6 +1,6 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { optionalNumber, optionalString, textValue } from '../fields.ts';
-import { stopOfMessages } from '../stop-reason.ts';
+import { isReason, stopOfMessages } from '../stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 import { argumentsOf } from '../tool-arguments.ts';
 
@@ -104,7 +104,7 @@ export class MessagesStreamParser {
     this.#count(event.usage);
     const delta = isObject(event.delta) ? event.delta : {};
     const { stop_reason: reason } = delta;
-    if (typeof reason !== 'string') return;
+    if (!isReason(reason)) return;
     this.#sink.stop((hasCalls) => stopOfMessages(reason, hasCalls), optionalString(delta.stop_sequence));
   }
 }

@@ -2,7 +2,7 @@ import type { Json } from '../../../lib/json.ts';
 import type { RenderOptions } from '../chat/render-request.ts';
 import { checkImage, offersTools } from '../refusals.ts';
 import { unsupported } from '../errors/dialect-error.ts';
-import { pick } from '../fields.ts';
+import { optionalNumber, pick } from '../fields.ts';
 import { foldSystem, textOf, toTurns, type Turn } from '../conversation.ts';
 import type { IrRequest, OutputItem, Part, Tool } from '../types.ts';
 import type { Quirks } from '../quirks.ts';
@@ -17,6 +17,7 @@ export function renderMessagesRequest(request: IrRequest, options: RenderOptions
   const { system, turns } = foldSystem(toTurns(request.items));
   const maxTokens = options.maxTokens ?? DEFAULT_MAX_TOKENS;
   const body: Json = { model: options.model, max_tokens: maxTokens };
+  refuseHot(request, options.quirks);
   if (system !== undefined) body.system = system;
   body.messages = renderTurns(turns, options.quirks);
   Object.assign(body, pick(request.sampling, MESSAGES_SAMPLING));
@@ -25,6 +26,12 @@ export function renderMessagesRequest(request: IrRequest, options: RenderOptions
   addReasoning(body, request, maxTokens);
   addTools(body, request, options);
   return body;
+}
+
+/** Anthropic's own scale ends at 1, that of OpenAI at 2. Engines have none. */
+function refuseHot({ sampling }: IrRequest, { engine }: Quirks): void {
+  if (engine !== 'unknown' || (optionalNumber(sampling.temperature) ?? 0) <= 1) return;
+  throw unsupported('temperature', 'This engine takes a temperature from 0 to 1. Send 1 at most.');
 }
 
 function addReasoning(body: Json, request: IrRequest, maxTokens: number): void {
@@ -100,7 +107,9 @@ function renderOutput(item: OutputItem): Json[] {
     default:
       if (item.redacted !== undefined) return [{ type: 'redacted_thinking', data: item.redacted }];
       // This engine cannot read another vendor's encrypted reasoning.
-      return item.text === '' ? [] : [{ type: 'thinking', thinking: item.text, signature: item.signature ?? '' }];
+      return item.text === '' && item.signature === undefined
+        ? []
+        : [{ type: 'thinking', thinking: item.text, signature: item.signature ?? '' }];
   }
 }
 

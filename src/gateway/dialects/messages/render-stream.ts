@@ -38,7 +38,7 @@ export class MessagesEmitter implements Emitter {
 
   close(item: OutputItem, index: number): string {
     const stop = event('content_block_stop', `,"index":${index}`);
-    if (item.kind !== 'reasoning' || item.text === '') return stop;
+    if (item.kind !== 'reasoning' || isSealed(item)) return stop;
     const signature = JSON.stringify(item.signature ?? OWN_SIGNATURE);
     return delta(index, `{"type":"signature_delta","signature":${signature}}`) + stop;
   }
@@ -68,12 +68,17 @@ function delta(index: number, body: string): string {
   return `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":${body}}\n\n`;
 }
 
+/** Whether reasoning has data that only its vendor reads, in place of a text. */
+function isSealed({ text, redacted, opaque }: OutputItem & { kind: 'reasoning' }): boolean {
+  return text === '' && (redacted ?? opaque) !== undefined;
+}
+
 function emptyBlock(item: OutputItem): unknown {
   switch (item.kind) {
     case 'call':
       return { type: 'tool_use', id: item.callId, caller: { type: 'direct' }, name: item.name, input: {} };
     case 'reasoning':
-      return item.text === '' ? renderReasoning(item) : { type: 'thinking', thinking: '', signature: '' };
+      return isSealed(item) ? renderReasoning(item) : { type: 'thinking', thinking: '', signature: '' };
     default:
       return { type: 'text', text: '', citations: [] };
   }

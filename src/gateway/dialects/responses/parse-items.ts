@@ -2,8 +2,10 @@ import type { Json } from '../../../lib/json.ts';
 import { DialectError, invalid, unsupported } from '../errors/dialect-error.ts';
 import { arrayAt, excerpt, objectAt, objectsOf, optionalString, stringAt, textValue } from '../fields.ts';
 import { decodeReasoning } from '../encrypted-content.ts';
-import type { HistoryItem, Part, ReasoningItem } from '../types.ts';
+import type { HistoryItem, Part, ReasoningItem, Step } from '../types.ts';
+import { asksToCompact, compactQuestion } from './compaction.ts';
 import { wireName } from './tools.ts';
+import { textFile } from '../text-files.ts';
 import { parseVendorItem } from './vendor-items.ts';
 
 export type References = ReadonlyMap<string, readonly HistoryItem[]>;
@@ -13,7 +15,9 @@ export function parseInput(input: unknown, references: References | undefined): 
   if (input === undefined || input === null) return [];
   if (typeof input === 'string') return [{ kind: 'message', role: 'user', parts: [{ type: 'text', text: input }] }];
   const referred = new Set<string>();
-  return arrayAt(input, 'input').flatMap((value, position) => {
+  const all = arrayAt(input, 'input');
+  const question = asksToCompact(input) ? [compactQuestion()] : [];
+  const items = all.slice(0, all.length - question.length).flatMap((value, position) => {
     const path = `input[${position}]`;
     const item = objectAt(value, path);
     if (item.type === 'item_reference') {
@@ -25,6 +29,7 @@ export function parseInput(input: unknown, references: References | undefined): 
     }
     return parseItem(item, path);
   });
+  return [...items, ...question];
 }
 
 function parseItem(item: Json, path: string): readonly HistoryItem[] {
@@ -56,6 +61,12 @@ function parseItem(item: Json, path: string): readonly HistoryItem[] {
       ];
     case 'reasoning':
       return [parseReasoningItem(item)];
+    case 'additional_tools':
+      return [
+        { kind: 'tools', tools: arrayAt(item.tools, `${path}.tools`).map((tool) => objectAt(tool, path)), ...id },
+      ];
+    case 'agent_message':
+      return [{ kind: 'message', role: 'user', parts: parseAgentMessage(item, `${path}.content`), ...id }];
     default: {
       const items = parseVendorItem(item, path);
       if (items !== undefined) return items;
@@ -75,11 +86,30 @@ function resolve(id: string, path: string, references: References | undefined): 
   });
 }
 
+/** What OpenAI encrypts: a token of Fernet. */
+const SEALED = /^gAAAA[\w-]{60,}={0,2}$/;
+
+/**
+ * A message from one agent of Codex to another. Its `encrypted_content` is what the model wrote, in plain, unless the
+ * model is OpenAI's.
+ */
+function parseAgentMessage({ author, recipient, content }: Json, path: string): Part[] {
+  const head = `Message from ${excerpt(author)} to ${excerpt(recipient)}:`;
+  const parts = typeof content === 'string' ? [{ type: 'input_text', text: content }] : (content ?? []);
+  const read = arrayAt(parts, path).flatMap((value, position): Part[] => {
+    const part = objectAt(value, `${path}[${position}]`);
+    if (part.type !== 'encrypted_content') return parseContent([part], path);
+    const text = stringAt(part.encrypted_content, `${path}[${position}].encrypted_content`);
+    return [{ type: 'text', text: SEALED.test(text) ? 'The text is encrypted, and cannot be read here.' : text }];
+  });
+  return [{ type: 'text', text: head }, ...read];
+}
+
 function idOf(item: Json): { id?: string } {
   return typeof item.id === 'string' ? { id: item.id } : {};
 }
 
-function parseMessageItem(item: Json, path: string): HistoryItem[] {
+function parseMessageItem(item: Json, path: string): Step[] {
   const id = idOf(item);
   if (item.role === 'assistant') return parseAssistant(item.content, `${path}.content`, id);
   if (item.role === 'user') {
@@ -91,9 +121,9 @@ function parseMessageItem(item: Json, path: string): HistoryItem[] {
   return [{ kind: 'message', role: 'system', parts: parseContent(item.content, `${path}.content`), ...id }];
 }
 
-function parseAssistant(content: unknown, path: string, id: { id?: string }): HistoryItem[] {
+function parseAssistant(content: unknown, path: string, id: { id?: string }): Step[] {
   if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content, ...id }];
-  return arrayAt(content, path).flatMap((value, position): HistoryItem[] => {
+  return arrayAt(content, path).flatMap((value, position): Step[] => {
     const part = objectAt(value, `${path}[${position}]`);
     if (part.type === 'refusal') {
       return [{ kind: 'refusal', text: stringAt(part.refusal, `${path}[${position}].refusal`), ...id }];
@@ -122,7 +152,7 @@ function parseContent(content: unknown, path: string): Part[] {
         return { type: 'image', url: part.image_url, ...(detail && { detail }) };
       }
       case 'input_file':
-        return parseFile(part, at);
+        return textFile(part, at);
       default:
         throw unsupported(
           `${at}.type`,
@@ -140,40 +170,4 @@ export function parseReasoningItem(item: Json): ReasoningItem {
   const summary = objectsOf(item.summary).map((part) => textValue(part.text));
   const text = content.join('') || decoded.text || summary.join('\n\n');
   return { kind: 'reasoning', ...decoded, text, ...idOf(item) };
-}
-
-const TEXT_TYPES = /^(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|toml|javascript|x-sh))(?:;[^,]*)?$/i;
-/** SVG is a picture to most, and text. Other images are input_image. */
-const DATA_URL = /^data:([^,]*?)(;base64)?,/i;
-
-/** A file in the input: a text file becomes text, with its name before it. Throws DialectError for any other. */
-function parseFile(part: Json, path: string): Part {
-  const data = optionalString(part.file_data);
-  if (data === undefined) {
-    const given = part.file_id === undefined ? 'file_url' : 'file_id';
-    const why =
-      given === 'file_id' ? 'Uploaded files are not available.' : 'The gateway does not fetch files from addresses.';
-    throw unsupported(`${path}.${given}`, `${why} Send text files as 'file_data', a base64 data URL.`);
-  }
-  const head = DATA_URL.exec(data);
-  if (head === null) throw unsupported(`${path}.file_data`, "Send 'file_data' as a base64 data URL.");
-  const [prefix, type = '', base64] = head;
-  if (!TEXT_TYPES.test(type)) {
-    throw unsupported(
-      `${path}.file_data`,
-      `Files of type '${excerpt(type)}' are not supported, only text files. Extract the text in the client.`,
-    );
-  }
-  const body = data.slice(prefix.length);
-  const text = base64 === undefined ? decoded(body, path) : Buffer.from(body, 'base64').toString('utf8');
-  const name = optionalString(part.filename);
-  return { type: 'text', text: name === undefined ? text : `${name}:\n${text}` };
-}
-
-function decoded(body: string, path: string): string {
-  try {
-    return decodeURIComponent(body);
-  } catch {
-    throw unsupported(`${path}.file_data`, "Send 'file_data' as a base64 data URL.");
-  }
 }

@@ -1,9 +1,10 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { unsupported } from '../errors/dialect-error.ts';
-import { excerpt, optionalBoolean, optionalNumber, optionalString, pick } from '../fields.ts';
-import type { HistoryItem, IrRequest } from '../types.ts';
+import { excerpt, objectsOf, optionalBoolean, optionalNumber, optionalString, pick } from '../fields.ts';
+import type { HistoryItem, IrRequest, Step, ToolChoice } from '../types.ts';
+import { asksToCompact } from './compaction.ts';
 import { parseInput, type References } from './parse-items.ts';
-import { parseResponsesChoice, parseResponsesTools } from './tools.ts';
+import { isDispensable, offeredTools, parseResponsesChoice } from './tools.ts';
 
 const RESPONSES_SAMPLING = ['temperature', 'top_p'] as const;
 
@@ -14,32 +15,50 @@ export function parseResponsesRequest(
 ): IrRequest {
   refuseServerState(body);
   refuseLogprobs(body);
-  const { toolChoice, allowed } = parseResponsesChoice(body.tool_choice);
+  const { toolChoice, isAllowed } = parseResponsesChoice(body.tool_choice);
   const text = isObject(body.text) ? body.text : {};
   const reasoning = isObject(body.reasoning) ? body.reasoning : {};
   const effort = optionalString(reasoning.effort);
   const instructions = optionalString(body.instructions);
-  return {
+  const items = [...(stored.history ?? []), ...parseInput(body.input, stored.references)];
+  const tools = offeredTools(body, items).filter((tool) => isAllowed?.(tool) ?? true);
+  if (tools.length === 0) refuseForced(toolChoice, body.tools);
+  const common = {
     stream: body.stream === true,
     items: [
       // Instructions belong to this request alone and not to the stored chain.
       ...(instructions ? [systemItem(instructions)] : []),
-      ...(stored.history ?? []),
-      ...parseInput(body.input, stored.references),
+      ...items.filter((item) => item.kind !== 'tools'),
     ],
-    tools: parseResponsesTools(body.tools).filter(({ name }) => allowed === undefined || allowed.has(name)),
-    toolChoice,
-    parallel: optionalBoolean(body.parallel_tool_calls),
+    tools,
     maxTokens: optionalNumber(body.max_output_tokens),
     stop: [],
-    format: parseFormat(text.format),
     reasoning: effort === undefined ? undefined : parseEffort(effort),
     sampling: pick(body, RESPONSES_SAMPLING),
     chatOnly: pick(body, ['user', 'prompt_cache_key']),
   };
+  // The tools stay in the prompt, whose start the server has in its cache.
+  if (asksToCompact(body.input))
+    return { ...common, ...(tools.length > 0 && { toolChoice: { mode: 'none' as const } }) };
+  return {
+    ...common,
+    toolChoice,
+    parallel: optionalBoolean(body.parallel_tool_calls),
+    format: parseFormat(text.format),
+  };
 }
 
-function systemItem(text: string): HistoryItem {
+/** Throws DialectError for a choice that only a tool could meet that runs at OpenAI and was left out. */
+function refuseForced(choice: ToolChoice | undefined, tools: unknown): void {
+  const first = objectsOf(tools).find(isDispensable);
+  if (first === undefined || choice === undefined || choice.mode === 'auto' || choice.mode === 'none') return;
+  throw unsupported(
+    'tool_choice',
+    `tool_choice forces a call, and the tool '${excerpt(first.type)}' runs at OpenAI and is not available here. Declare a function.`,
+  );
+}
+
+function systemItem(text: string): Step {
   return { kind: 'message', role: 'system', parts: [{ type: 'text', text }] };
 }
 

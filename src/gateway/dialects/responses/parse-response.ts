@@ -1,10 +1,12 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, optionalString, textValue } from '../fields.ts';
 import { stopOfResponses } from '../stop-reason.ts';
-import type { IrResponse, OutputItem } from '../types.ts';
+import { DialectError } from '../errors/dialect-error.ts';
+import type { HistoryItem, IrResponse, OutputItem } from '../types.ts';
 import { parseUsage } from '../usage.ts';
 import { parseReasoningItem } from './parse-items.ts';
 import { wireName } from './tools.ts';
+import { parseVendorItem } from './vendor-items.ts';
 
 /** A response resource in the internal form. Skips output items of hosted tools. */
 export function parseResponsesResponse(body: Json): IrResponse | undefined {
@@ -47,5 +49,17 @@ export function parseOutputItem(item: Json): OutputItem[] {
       ];
     default:
       return [];
+  }
+}
+
+/** An output item that is to be stored, also one of a tool of OpenAI's: what the client answers belongs to it. */
+export function parseStoredItem(item: Json): HistoryItem[] {
+  const output = parseOutputItem(item);
+  if (output.length > 0) return output;
+  try {
+    return parseVendorItem(item, 'output') ?? [];
+  } catch (error) {
+    if (error instanceof DialectError) return [];
+    throw error;
   }
 }

@@ -62,6 +62,8 @@ function renderItem(item: HistoryItem, position: number): Json {
       return assistantMessage(idOf(item, position), { type: 'refusal', refusal: item.text });
     case 'call':
       return { type: 'function_call', call_id: item.callId, name: item.name, arguments: argumentText(item.arguments) };
+    case 'tools':
+      return { type: 'additional_tools', role: 'developer', tools: item.tools };
     case 'result':
       return { type: 'function_call_output', call_id: item.callId, output: renderOutput(item) };
     default:

@@ -1,11 +1,12 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { parseJson } from '../fields.ts';
-import { encodeReasoning } from '../encrypted-content.ts';
+import { encodeReasoning, encodeSummary } from '../encrypted-content.ts';
 import { incompleteReason } from '../stop-reason.ts';
 import { argumentText } from '../tool-arguments.ts';
 import type { CallItem, IrResponse, OutputItem, TranslationContext, Usage } from '../types.ts';
 import { renderResponsesUsage } from '../usage.ts';
 import type { AnswerOptions } from '../answer-options.ts';
+import { renderOwnCall } from './own-tools.ts';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 
@@ -59,7 +60,7 @@ export function renderResource(context: TranslationContext, options: AnswerOptio
       : { effort: null, summary: null },
     safety_identifier: body.safety_identifier ?? null,
     service_tier: 'default',
-    store: body.store ?? true,
+    store: !options.compacts && (body.store ?? true),
     temperature: body.temperature ?? 1,
     text: isObject(body.text) ? { format: { type: 'text' }, ...body.text } : { format: { type: 'text' } },
     tool_choice: body.tool_choice ?? 'auto',
@@ -90,6 +91,8 @@ export function renderOutputItem(item: OutputItem, status: ItemStatus, options: 
   switch (item.kind) {
     case 'text':
     case 'refusal':
+      if (options.compacts)
+        return { id: item.id, type: 'compaction', encrypted_content: open ? '' : encodeSummary(item.text) };
       return { id: item.id, type: 'message', status, role: 'assistant', content: open ? [] : [renderPart(item)] };
     case 'call':
       return renderCall(item, status, options);
@@ -116,6 +119,7 @@ export function renderPart(item: { kind: 'text' | 'refusal'; text: string }): Js
 function renderCall(item: CallItem, status: ItemStatus, options: AnswerOptions): Json {
   const origin = options.origins.get(item.name);
   const open = status === 'in_progress';
+  if (origin?.type === 'own') return renderOwnCall(item, origin.name, status);
   if (origin?.type === 'custom') {
     return {
       id: item.id,

@@ -20,6 +20,7 @@ export class ResponsesEmitter implements Emitter {
   readonly #context: TranslationContext;
   readonly #options: AnswerOptions;
   #sequence = 0;
+  response: Json | undefined;
   /** Of the custom tool call that is open. */
   #input = new CustomInputReader();
 
@@ -39,6 +40,7 @@ export class ResponsesEmitter implements Emitter {
       output_index: index,
       item: renderOutputItem(item, 'in_progress', this.#options),
     });
+    if (this.#isWhole(item)) return added;
     if (item.kind === 'text' || item.kind === 'refusal') {
       return added + this.#part('response.content_part.added', item, index, renderPart({ ...item, text: '' }));
     }
@@ -47,6 +49,7 @@ export class ResponsesEmitter implements Emitter {
   }
 
   delta(item: OutputItem, index: number, fragment: string): string {
+    if (this.#isWhole(item)) return '';
     const text = JSON.stringify(fragment);
     switch (item.kind) {
       case 'text':
@@ -83,7 +86,8 @@ export class ResponsesEmitter implements Emitter {
     const status = reason === undefined ? 'completed' : 'incomplete';
     const output = renderOutput(ending.items, reason, this.#options);
     const state: ResourceState = { status, output, usage: ending.usage, incomplete: reason };
-    return `${this.#resource(`response.${status}`, state)}data: [DONE]\n\n`;
+    this.response = renderResource(this.#context, this.#options, state);
+    return `${this.#event(`response.${status}`, { response: this.response })}data: [DONE]\n\n`;
   }
 
   fail(error: ClientError, items: readonly OutputItem[]): string {
@@ -99,6 +103,7 @@ export class ResponsesEmitter implements Emitter {
   }
 
   #closeContent(item: OutputItem, index: number): string {
+    if (this.#isWhole(item)) return '';
     const at = { item_id: item.id, output_index: index };
     switch (item.kind) {
       case 'text':
@@ -158,6 +163,12 @@ export class ResponsesEmitter implements Emitter {
 
   #isCustom(item: OutputItem): boolean {
     return item.kind === 'call' && this.#options.origins.get(item.name)?.type === 'custom';
+  }
+
+  /** Whether an item comes at its end alone: a summary, and a call that is an item of its own kind. */
+  #isWhole(item: OutputItem): boolean {
+    if (item.kind === 'call') return this.#options.origins.get(item.name)?.type === 'own';
+    return this.#options.compacts && item.kind !== 'reasoning';
   }
 
   #part(type: string, item: OutputItem, index: number, part: Json): string {

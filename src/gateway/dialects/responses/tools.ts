@@ -10,35 +10,89 @@ import {
   stringAt,
   textValue,
 } from '../fields.ts';
-import type { Tool, ToolChoice } from '../types.ts';
+import type { HistoryItem, Tool, ToolChoice } from '../types.ts';
+import { ownTool } from './own-tools.ts';
 
 /** The name that the engine sees of a tool inside a namespace. Engines know flat names only. */
 export function wireName(namespace: string | undefined, name: string): string {
   return namespace === undefined ? name : `${namespace}__${name}`;
 }
 
-/** The tools of a responses body. Functions stand for custom and namespaced tools. Hosted ones are refused. */
-export function parseResponsesTools(value: unknown): Tool[] {
+/** The tools of a responses body. Functions stand for all other kinds. Hosted ones are refused. */
+function parseTools(value: unknown, list: string): Tool[] {
   if (value === undefined || value === null) return [];
-  return arrayAt(value, 'tools').flatMap((entry, position) => {
-    const path = `tools[${position}]`;
+  return arrayAt(value, list).flatMap((entry, position) => {
+    const path = `${list}[${position}]`;
     const tool = objectAt(entry, path);
-    if (tool.type !== 'namespace') return [parseTool(tool, path, undefined)];
+    if (tool.type !== 'namespace') return parseTool(tool, path, undefined);
     const namespace = stringAt(tool.name, `${path}.name`);
-    return arrayAt(tool.tools, `${path}.tools`).map((inner, index) =>
+    return arrayAt(tool.tools, `${path}.tools`).flatMap((inner, index) =>
       parseTool(objectAt(inner, `${path}.tools[${index}]`), `${path}.tools[${index}]`, namespace),
     );
   });
 }
 
-function parseTool(tool: Json, path: string, namespace: string | undefined): Tool {
-  if (tool.type === 'custom') return customTool(tool, path, namespace);
-  if (tool.type !== 'function') {
-    throw unsupported(
-      path,
-      `The hosted tool '${excerpt(tool.type)}' runs at OpenAI and is not available here. Remove it or declare a function.`,
-    );
+/**
+ * All tools that a call offers: those of its body, and those that its conversation adds. What is added may declare a tool
+ * anew, whose last declaration counts. Throws DialectError.
+ */
+export function offeredTools(body: Json, items: readonly HistoryItem[]): Tool[] {
+  let offered = parseTools(body.tools, 'tools');
+  for (const item of items) {
+    if (item.kind !== 'tools') continue;
+    const added = parseTools(item.tools, 'additional_tools');
+    const keys = new Set(added.map(keyOf));
+    offered = [...offered.filter((tool) => !keys.has(keyOf(tool))), ...added];
   }
+  return offered;
+}
+
+/** The items of an input that add tools. */
+export function addedTools(input: readonly Json[]): HistoryItem[] {
+  return input.flatMap(({ type, tools }) => (ADDS_TOOLS.has(type) ? [{ kind: 'tools', tools: objectsOf(tools) }] : []));
+}
+
+const ADDS_TOOLS = new Set<unknown>(['additional_tools', 'tool_search_output']);
+
+/** The same for declarations of one tool. */
+function keyOf({ name, origin }: Tool): string {
+  return JSON.stringify([name, origin]);
+}
+
+/** The names that the model sees of tools. */
+export function namesOfTools(tools: unknown): { name: string; description: string }[] {
+  return objectsOf(tools).flatMap((tool) => {
+    const inner = tool.type === 'namespace' ? objectsOf(tool.tools) : [tool];
+    const namespace = tool.type === 'namespace' ? textValue(tool.name) : undefined;
+    return inner.map(({ name, type, description }) => ({
+      name: wireName(namespace, textValue(name) || textValue(type)),
+      description: textValue(description),
+    }));
+  });
+}
+
+/** Declared by agents beside their own tools, which can do without. */
+const WEB_SEARCH = /^web_search(?:_|$)/;
+
+/** Whether a tool runs at OpenAI, and may be left out. */
+export function isDispensable({ type }: Json): boolean {
+  // All tools for which a search at OpenAI would look are offered here.
+  return type === 'tool_search' || (typeof type === 'string' && WEB_SEARCH.test(type));
+}
+
+function parseTool(tool: Json, path: string, namespace: string | undefined): Tool[] {
+  if (tool.type === 'custom') return [customTool(tool, path, namespace)];
+  if (tool.type === 'function') return [functionTool(tool, path, namespace)];
+  const own = ownTool(tool);
+  if (own !== undefined) return [own];
+  if (isDispensable(tool)) return [];
+  throw unsupported(
+    path,
+    `The hosted tool '${excerpt(tool.type)}' runs at OpenAI and is not available here. Remove it or declare a function.`,
+  );
+}
+
+function functionTool(tool: Json, path: string, namespace: string | undefined): Tool {
   const name = stringAt(tool.name, `${path}.name`);
   const parameters = isObject(tool.parameters) ? tool.parameters : { type: 'object', properties: {} };
   return {
@@ -88,20 +142,37 @@ function isStrictSchema(schema: unknown): boolean {
   return inner.every(isStrictSchema);
 }
 
-/** The choice of tools, and for `allowed_tools` the names of those to offer. */
-export function parseResponsesChoice(value: unknown): { toolChoice?: ToolChoice; allowed?: Set<string> } {
+/** The choice of tools, and for `allowed_tools` which of them to offer. */
+export function parseResponsesChoice(value: unknown): {
+  toolChoice?: ToolChoice;
+  isAllowed?: (tool: Tool) => boolean;
+} {
   if (value === undefined || value === null) return {};
   if (value === 'auto' || value === 'none' || value === 'required') return { toolChoice: { mode: value } };
   const choice = objectAt(value, 'tool_choice');
   if (choice.type === 'function' || choice.type === 'custom') {
-    return { toolChoice: { mode: 'tool', name: stringAt(choice.name, 'tool_choice.name') } };
+    const name = wireName(optionalString(choice.namespace), stringAt(choice.name, 'tool_choice.name'));
+    return { toolChoice: { mode: 'tool', name } };
   }
   if (choice.type === 'allowed_tools') {
-    const names = objectsOf(choice.tools).map((tool) => textValue(tool.name));
-    return { toolChoice: { mode: choice.mode === 'required' ? 'required' : 'auto' }, allowed: new Set(names) };
+    const tools = objectsOf(choice.tools);
+    return {
+      toolChoice: { mode: choice.mode === 'required' ? 'required' : 'auto' },
+      isAllowed: (tool) => tools.some((named) => isNamed(tool, named)),
+    };
   }
+  const own = ownTool(choice);
+  if (own !== undefined) return { toolChoice: { mode: 'tool', name: own.name } };
   throw unsupported(
     'tool_choice',
     `tool_choice of type '${excerpt(choice.type)}' names a hosted tool, which is not available here. Choose a function.`,
   );
+}
+
+/** Whether an entry of `allowed_tools` names this tool. */
+function isNamed({ name, origin }: Tool, named: Json): boolean {
+  if (origin?.type === 'own') return named.type === origin.name;
+  const namespace = origin?.type === 'namespace' || origin?.type === 'custom' ? origin.namespace : undefined;
+  if (named.type === 'namespace') return namespace !== undefined && namespace === named.name;
+  return name === wireName(optionalString(named.namespace), textValue(named.name)) || origin?.name === named.name;
 }

@@ -1,43 +1,92 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, optionalString, stringAt, textValue } from '../fields.ts';
-import type { HistoryItem } from '../types.ts';
+import { argumentsOf } from '../tool-arguments.ts';
+import type { HistoryItem, Part } from '../types.ts';
+import { parseCompaction } from './compaction.ts';
+import { ownToolOfCall } from './own-tools.ts';
+import { namesOfTools } from './tools.ts';
 
-/** The item of each kind of call that OpenAI defines and the client runs, and the field that says what to do. */
-const CLIENT_CALLS: Readonly<Record<string, { name: string; field: string }>> = {
-  local_shell_call: { name: 'local_shell', field: 'action' },
-  shell_call: { name: 'shell', field: 'action' },
-  apply_patch_call: { name: 'apply_patch', field: 'operation' },
+/** What a call of OpenAI's was, and what came of it. */
+interface Ran {
+  name: string;
+  input: unknown;
+  output: string;
+}
+
+/** Calls that OpenAI ran, which have their output in the same item. OpenAI keeps what was found on the web. */
+const VENDOR_CALLS: Readonly<Record<string, (item: Json) => Ran>> = {
+  web_search_call: ({ action }) => ({ name: 'web_search', input: action, output: 'The results are not kept.' }),
+  file_search_call: ({ queries, results }) => ({
+    name: 'file_search',
+    input: { queries },
+    output:
+      objectsOf(results)
+        .map(({ filename, text }) => `${textValue(filename)}:\n${textValue(text)}`)
+        .join('\n\n') || 'The results are not kept.',
+  }),
+  code_interpreter_call: ({ code, outputs }) => ({
+    name: 'code_interpreter',
+    input: { code },
+    output: objectsOf(outputs)
+      .map(({ logs }) => textValue(logs) || 'An image.')
+      .join('\n'),
+  }),
+  image_generation_call: ({ revised_prompt: prompt }) => ({
+    name: 'image_generation',
+    input: { prompt },
+    output: 'The image was shown to the user.',
+  }),
+  mcp_call: ({ name, arguments: input, output, error }) => ({
+    name: textValue(name),
+    input,
+    output: optionalString(output) ?? (error ? `Error: ${outputText(error)}` : ''),
+  }),
 };
-const CLIENT_OUTPUTS = new Set<unknown>(['local_shell_call_output', 'shell_call_output', 'apply_patch_call_output']);
+
+/** Calls and outputs that come as two items, by the name of what is called. */
+const CLIENT_CALLS: Readonly<Record<string, { name: string; field: string }>> = {
+  computer_call: { name: 'computer', field: 'action' },
+  program: { name: 'program', field: 'code' },
+};
+const CLIENT_OUTPUTS = new Set<unknown>([
+  'local_shell_call_output',
+  'shell_call_output',
+  'apply_patch_call_output',
+  'computer_call_output',
+  'program_output',
+]);
+
+const COMPACTIONS = new Set<unknown>(['compaction', 'compaction_summary', 'context_compaction']);
+
+/** What says nothing to another model: which tools a server of OpenAI's side has, who allowed a call, and settings. */
+const SILENT = new Set<unknown>([
+  'mcp_list_tools',
+  'mcp_approval_request',
+  'mcp_approval_response',
+  'configuration_update',
+]);
 
 /**
  * Items of earlier answers that OpenAI's own tools made, as calls and results like any other. Agents replay them when
- * they change the model in a session. Undefined for kinds that mean nothing to another model.
+ * they change the model in a session. Undefined for kinds that are not known.
  */
 export function parseVendorItem(item: Json, path: string): HistoryItem[] | undefined {
   const type = textValue(item.type);
   const id = typeof item.id === 'string' ? { id: item.id } : {};
-  const call = CLIENT_CALLS[type];
+  if (SILENT.has(type)) return [];
+  if (COMPACTIONS.has(type)) return [{ ...parseCompaction(item), ...id }];
+  if (type === 'tool_search_output') return parseFound(item, id);
+  if (Object.hasOwn(VENDOR_CALLS, type)) return pairOf(stringAt(item.id, `${path}.id`), VENDOR_CALLS[type]?.(item));
+  const call = ownToolOfCall(type) ?? (Object.hasOwn(CLIENT_CALLS, type) ? CLIENT_CALLS[type] : undefined);
   if (call !== undefined) {
-    const input = JSON.stringify(isObject(item[call.field]) ? item[call.field] : {});
+    // A search that OpenAI ran has no id, and no output but the tools that it found.
+    if (type === 'tool_search_call' && typeof item.call_id !== 'string') return [];
+    const { [call.field]: given } = item;
+    const input = argumentsOf(typeof given === 'string' ? { [call.field]: given } : given);
     return [{ kind: 'call', callId: callIdOf(item, path), name: call.name, arguments: input, ...id }];
   }
-  if (CLIENT_OUTPUTS.has(type)) {
-    const parts = [{ type: 'text' as const, text: outputText(item.output) }];
-    return [{ kind: 'result', callId: callIdOf(item, path), parts, ...id }];
-  }
-  if (type === 'web_search_call') {
-    const input = JSON.stringify(isObject(item.action) ? item.action : {});
-    // OpenAI keeps what was found. The answer that follows has what mattered of it.
-    return pair(stringAt(item.id, `${path}.id`), { name: 'web_search', input, output: 'The results are not kept.' });
-  }
-  if (type !== 'mcp_call') return undefined;
-  const { name, arguments: input, output, error } = item;
-  return pair(stringAt(item.id, `${path}.id`), {
-    name: stringAt(name, `${path}.name`),
-    input: textValue(input),
-    output: optionalString(output) ?? (error ? `Error: ${outputText(error)}` : ''),
-  });
+  if (!CLIENT_OUTPUTS.has(type)) return undefined;
+  return [{ kind: 'result', callId: callIdOf(item, path), parts: outputOf(item), ...id }];
 }
 
 /** `local_shell_call_output` names its call in `id`. */
@@ -45,11 +94,28 @@ function callIdOf(item: Json, path: string): string {
   return optionalString(item.call_id) ?? stringAt(item.id, `${path}.call_id`);
 }
 
-function pair(callId: string, { name, input, output }: { name: string; input: string; output: string }): HistoryItem[] {
+function pairOf(callId: string, ran: Ran | undefined): HistoryItem[] {
+  if (ran === undefined) return [];
+  const { name, input, output } = ran;
+  const text = typeof input === 'string' ? input : argumentsOf(input);
   return [
-    { kind: 'call', callId, name, arguments: input },
+    { kind: 'call', callId, name, arguments: text },
     { kind: 'result', callId, parts: [{ type: 'text', text: output }] },
   ];
+}
+
+/** The tools that a search found, and for the model their names. */
+function parseFound({ tools, call_id: callId }: Json, id: { id?: string }): HistoryItem[] {
+  const found: HistoryItem = { kind: 'tools', tools: objectsOf(tools), ...id };
+  if (typeof callId !== 'string') return [found];
+  const names = namesOfTools(tools).map(({ name, description }) => `${name}: ${description}`);
+  const text = names.length === 0 ? 'No tool was found.' : `These tools can be called now:\n${names.join('\n')}`;
+  return [{ kind: 'result', callId, parts: [{ type: 'text', text }], ...id }, found];
+}
+
+function outputOf({ output, result, status }: Json): Part[] {
+  if (isObject(output) && typeof output.image_url === 'string') return [{ type: 'image', url: output.image_url }];
+  return [{ type: 'text', text: outputText(output ?? result) || textValue(status) }];
 }
 
 /** A shell's output is a text, or a list with what each command wrote. */

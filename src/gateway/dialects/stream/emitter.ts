@@ -1,3 +1,4 @@
+import type { Json } from '../../../lib/json.ts';
 import type { ClientError, OutputItem, StopReason, Usage } from '../types.ts';
 
 /** How an answer ended. */
@@ -13,6 +14,8 @@ export interface Ending {
  * `delta` any number of times and `close`, then `finish` or `fail` once.
  */
 export interface Emitter {
+  /** Responses only: the whole answer, once it has ended. */
+  readonly response?: Json | undefined;
   /** `usage` is given when the engine reports it at the start. */
   start(usage: Usage | undefined): string;
   open(item: OutputItem, index: number): string;

@@ -1,6 +1,8 @@
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 const SPACE = 0x20;
+const QUOTE = 0x22;
+const TEXT_CHARS = 8;
 const BLANK = Buffer.from('\n\n');
 const BLANK_WITH_RETURNS = Buffer.from('\r\n\r\n');
 
@@ -118,10 +120,12 @@ export function nextValue(data: Buffer, { name, from, first }: { name: Buffer; f
   return at;
 }
 
-/** Whether the value of the last member `name` begins with the byte `first`. */
-export function endsWithValue(data: Buffer, name: Buffer, first: number): boolean {
+/** The text that is the value of the last member `name`, up to 8 characters; undefined where it is none. */
+export function lastText(data: Buffer, name: Buffer): string | undefined {
   const at = data.lastIndexOf(name);
-  return at !== -1 && firstByte(data, at + name.length) === first;
+  if (at === -1 || firstByte(data, at + name.length) !== QUOTE) return undefined;
+  const from = data.indexOf(QUOTE, at + name.length) + 1;
+  return data.toString('latin1', from, from + TEXT_CHARS).split('"', 1)[0];
 }
 
 function firstByte(data: Buffer, at: number): number | undefined {

@@ -3,18 +3,22 @@ import { isOverflow } from '../errors/context-overflow.ts';
 import { responseErrorCode, streamError } from '../errors/error-body.ts';
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
 import { excerpt, objectsOf, optionalString, parseJson, pick } from '../fields.ts';
+import { withExactNumbers } from '../../../lib/exact-json.ts';
+import { isReason } from '../stop-reason.ts';
 import { parseUsage } from '../usage.ts';
 import type { ClientError, Dialect, HistoryItem, Usage } from '../types.ts';
 import { tidy } from '../output-items.ts';
-import { parseOutputItem } from '../responses/parse-response.ts';
+import { withoutMark } from '../read-answer.ts';
+import { parseStoredItem } from '../responses/parse-response.ts';
+import { withState, type ResponseState } from '../responses/state.ts';
 import {
   applyCuts,
   dataOf,
-  endsWithValue,
   endOfEvent,
   endOfLastEvent,
   isChatErrorOrEnd,
   isGenericName,
+  lastText,
   nameOf,
   nextValue,
   skipComments,
@@ -23,18 +27,25 @@ import {
 
 /** A longer event is forwarded in pieces and not read, which bounds the memory per stream. */
 const MAX_HELD_BYTES = 4 * 1024 * 1024;
+/** The same where the last event has the whole answer, which is to be stored. */
+const MAX_STORED_BYTES = 16 * 1024 * 1024;
 
+const NO_BYTES = Buffer.alloc(0);
+/** A blank line with returns, but for its last byte. */
+const SEAM = 3;
 const USAGE = Buffer.from('"usage":');
 const FINISH = Buffer.from('"finish_reason":');
 const BRACE = 0x7b;
-const QUOTE = 0x22;
 const EVENT = 0x65;
 
 /** How the names of events start that are decoded. */
 const DECODED: Record<'messages' | 'responses', readonly string[]> = {
   messages: ['message_', 'error'],
-  responses: ['response.completed', 'response.incompl', 'response.failed', 'error'],
+  responses: ['response.completed', 'response.incompl', 'response.failed', 'response.created', 'response.in_', 'error'],
 };
+/** The start of an event that ends a stream of responses, and within how many bytes it says so. */
+const FINAL = /^(?:event: ?|data: ?\{\s?"type"\s?:\s?")response\.(?:completed|incomplete|failed)/m;
+const NAME_WITHIN = 1024;
 
 /**
  * Watches a stream that is forwarded byte for byte. It decodes the first event, and those that have usage, an error or
@@ -46,6 +57,8 @@ export class PassThroughObserver {
   /** Responses only: the output of the final event. */
   items: HistoryItem[] = [];
   responseId: string | undefined;
+  /** Responses only: the whole answer, out of the final event. */
+  response: unknown;
   /** The error that the server reported inside the stream. */
   error: ClientError | undefined;
   /** Events seen. Engines send about one per token, so this counts the tokens of an answer that was cut off. */
@@ -55,7 +68,14 @@ export class PassThroughObserver {
   readonly #dialect: Dialect;
   readonly #hideUsage: boolean;
   readonly #isTranscript: boolean;
-  #held: Buffer | undefined;
+  readonly #state: ResponseState | undefined;
+  readonly #mostHeld: number;
+  /**
+   * An event without its end so far, in pieces of which each is longer than the next: joining all at each chunk would copy
+   * a long event every time.
+   */
+  #held: Buffer[] = [];
+  #heldBytes = 0;
   #rawUsage: Json = {};
   /** The engine said why it stopped. Some send no final event after that. */
   #stopped = false;
@@ -64,10 +84,13 @@ export class PassThroughObserver {
 
   /**
    * @param options hideUsage: leave out the usage chunk of a chat stream, because only the gateway asked for it;
-   * isTranscript: the stream of a transcription, which OpenAI ends in its own way, and others as they end chat
+   * isTranscript: the stream of a transcription, which OpenAI ends in its own way, and others as they end chat;
+   * state: what is true of a response in place of what the server says of it
    */
-  constructor(dialect: Dialect, options: { hideUsage: boolean; isTranscript?: boolean }) {
+  constructor(dialect: Dialect, options: { hideUsage: boolean; isTranscript?: boolean; state?: ResponseState }) {
     this.#dialect = dialect;
+    this.#state = options.state;
+    this.#mostHeld = options.state?.store === true ? MAX_STORED_BYTES : MAX_HELD_BYTES;
     this.#isTranscript = options.isTranscript === true;
     this.#hideUsage = options.hideUsage && dialect === 'chat' && !this.#isTranscript;
   }
@@ -75,14 +98,43 @@ export class PassThroughObserver {
   /** Returns the bytes to forward now: whole events, or undefined when none is complete. */
   push(chunk: Uint8Array): Uint8Array | undefined {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-    const data = this.#held === undefined ? bytes : Buffer.concat([this.#held, bytes]);
-    const end = endOfLastEvent(data);
+    const before = this.#heldBytes;
+    // A blank line may begin in the last bytes that are held.
+    const seam = before === 0 ? bytes : Buffer.concat([this.#lastHeld(), bytes]);
+    const end = endOfLastEvent(seam);
+    this.#hold(bytes);
     if (end === 0) {
-      this.#held = data.length > MAX_HELD_BYTES ? undefined : data;
-      return this.#held === undefined ? data : undefined;
+      if (this.#heldBytes <= this.#mostHeld) return undefined;
+      const piece = this.#takeHeld();
+      if (this.#dialect === 'responses') this.finished ||= FINAL.test(piece.toString('latin1', 0, NAME_WITHIN));
+      return piece;
     }
-    this.#held = end === data.length ? undefined : data.subarray(end);
-    return this.#forward(end === data.length ? data : data.subarray(0, end));
+    const data = this.#takeHeld();
+    const to = before - (seam.length - bytes.length) + end;
+    if (to < data.length) this.#hold(data.subarray(to));
+    return this.#forward(to === data.length ? data : data.subarray(0, to));
+  }
+
+  #hold(bytes: Buffer): void {
+    this.#heldBytes += bytes.length;
+    let last = bytes;
+    while ((this.#held.at(-1)?.length ?? Infinity) <= last.length)
+      last = Buffer.concat([this.#held.pop() ?? NO_BYTES, last]);
+    this.#held.push(last);
+  }
+
+  #takeHeld(): Buffer {
+    const [first, ...others] = this.#held;
+    const data = first !== undefined && others.length === 0 ? first : Buffer.concat(this.#held, this.#heldBytes);
+    this.#held = [];
+    this.#heldBytes = 0;
+    return data;
+  }
+
+  /** The last three bytes that are held. */
+  #lastHeld(): Buffer {
+    const last = this.#held.at(-1) ?? NO_BYTES;
+    return last.length >= SEAM ? last.subarray(-SEAM) : Buffer.concat(this.#held.slice(-SEAM)).subarray(-SEAM);
   }
 
   /**
@@ -90,9 +142,8 @@ export class PassThroughObserver {
    * event of the dialect when the answer lacks it.
    */
   end(): Uint8Array | undefined {
-    const held = this.#held;
-    this.#held = undefined;
-    const rest = held === undefined || !isWholeEvent(held) ? undefined : this.#forward(held);
+    const held = this.#takeHeld();
+    const rest = held.length === 0 || !isWholeEvent(held) ? undefined : this.#forward(held);
     const final = this.#finalEvent();
     if (rest === undefined) return final === '' ? undefined : Buffer.from(final);
     return Buffer.concat([rest, Buffer.from(`${blankLineAfter(rest)}${final}`)]);
@@ -107,11 +158,13 @@ export class PassThroughObserver {
   }
 
   /** Comments before the first event are left out. The gateway sends its own. */
-  #forward(data: Buffer): Buffer | undefined {
+  #forward(whole: Buffer): Buffer | undefined {
+    const isFirstOfAll = this.estimatedOutputTokens === 0;
+    const data = isFirstOfAll ? withoutMark(whole) : whole;
     const isChat = this.#dialect === 'chat';
     const cuts: Cut[] = [];
     let usageAt = isChat ? nextValue(data, { name: USAGE, from: 0, first: BRACE }) : -1;
-    if (isChat) this.#stopped ||= endsWithValue(data, FINISH, QUOTE);
+    if (isChat) this.#stopped ||= isReason(lastText(data, FINISH));
     for (let from = 0; from < data.length;) {
       const to = endOfEvent(data, from);
       const at = skipComments(data, from, to);
@@ -135,7 +188,7 @@ export class PassThroughObserver {
     }
     const body = parseJson(text);
     if (!isObject(body)) return;
-    const replacement = this.#read(body);
+    const replacement = this.#read(body, text);
     if (replacement === undefined) return;
     cuts.push({ ...event, replacement: replacement === '' ? undefined : Buffer.from(replacement) });
   }
@@ -149,16 +202,17 @@ export class PassThroughObserver {
   }
 
   /** Reads an event. Returns what to forward instead: '' for nothing, undefined for the event as it is. */
-  #read(body: Json): string | undefined {
-    if (this.#dialect === 'responses' && isObject(body.response)) return this.#readResponse(body, body.response);
+  #read(body: Json, text: string): string | undefined {
+    if (this.#dialect === 'responses' && isObject(body.response)) return this.#readResponse(body, body.response, text);
     if (isErrorObject(body)) return this.#fail(readErrorObject(body), body);
     if (this.#dialect === 'chat') {
       this.usage = parseUsage('chat', body.usage) ?? this.usage;
       if (this.#isTranscript && body.type === 'transcript.text.done') this.finished = true;
-      return this.#hideUsage && Array.isArray(body.choices) && body.choices.length === 0 ? '' : undefined;
+      const isUsage = Array.isArray(body.choices) && body.choices.length === 0 && isObject(body.usage);
+      return this.#hideUsage && isUsage ? '' : undefined;
     }
     if (body.type === 'message_stop') this.finished = true;
-    if (isObject(body.delta) && typeof body.delta.stop_reason === 'string') this.#stopped = true;
+    if (isObject(body.delta) && isReason(body.delta.stop_reason)) this.#stopped = true;
     this.#readMessages(body);
     return undefined;
   }
@@ -184,23 +238,37 @@ export class PassThroughObserver {
     this.usage = parseUsage('messages', this.#rawUsage) ?? this.usage;
   }
 
-  #readResponse(event: Json, response: Json): string | undefined {
+  #readResponse(event: Json, response: Json, text: string): string | undefined {
+    const told = this.#state === undefined ? response : withState(response, this.#state);
+    // Written anew, with all numbers as they are.
+    const isKept = told !== response || this.#state?.store === true;
+    const exact = isKept
+      ? (withExactNumbers({ ...event, response: told }, Buffer.from(text), () => true) as Json)
+      : event;
+    const whole = isObject(exact.response) && this.#state !== undefined ? withState(exact.response, this.#state) : told;
+    const written = told === response ? undefined : eventOf({ ...exact, response: whole });
     if (response.status === 'in_progress' || response.status === 'queued') {
       this.#resource = pick(response, ['id', 'object', 'created_at', 'model']);
-      return undefined;
+      return written;
     }
     this.finished = true;
     const observed = observeResponse(response);
     this.usage = observed.usage ?? this.usage;
     this.items = observed.items;
     this.responseId = observed.responseId;
-    if (!isObject(response.error)) return undefined;
+    if (!isObject(response.error)) {
+      this.response = whole;
+      return written;
+    }
     const error = readErrorObject({ error: response.error });
     this.error = error;
     const code = isOverflow(error) ? responseErrorCode(error) : response.error.code;
-    const cleaned = { ...event, response: { ...response, error: { ...response.error, code, message: error.message } } };
-    return `event: ${excerpt(event.type)}\ndata: ${JSON.stringify(cleaned)}\n\n`;
+    return eventOf({ ...exact, response: { ...whole, error: { ...response.error, code, message: error.message } } });
   }
+}
+
+function eventOf(event: Json): string {
+  return `event: ${excerpt(event.type)}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
 /** Whether the last bytes of a stream are an event that lacks no more than its blank line. Half an event is no JSON. */
@@ -231,7 +299,7 @@ const USAGE_TRIES = 8;
 
 /** What the gateway needs of a response resource. */
 function observeResponse(response: Json): ObservedBody {
-  const items = tidy(objectsOf(response.output).flatMap(parseOutputItem), false);
+  const items = tidy(objectsOf(response.output).flatMap(parseStoredItem), false);
   return { usage: parseUsage('responses', response.usage), items, responseId: optionalString(response.id) };
 }
 

@@ -2,6 +2,7 @@ import { isObject, type Json } from '../../../lib/json.ts';
 import { parseJson } from '../fields.ts';
 import { itemId } from '../output-items.ts';
 import { incompleteReason } from '../stop-reason.ts';
+import { withExactInputs } from '../tool-arguments.ts';
 import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, Usage } from '../types.ts';
 import { isBlank, isComplete, newBlock, type Block } from './block.ts';
 import type { Emitter } from './emitter.ts';
@@ -91,14 +92,17 @@ export class BlockSequencer {
     this.#append('reasoning', fragment);
   }
 
-  /** Data of reasoning other than its text. Without text before it, it becomes a block of its own. */
+  /**
+   * Data of reasoning other than its text. Without text before it, it becomes a block of its own: some models sign what
+   * they do not show, and want it back.
+   */
   reasoningMark(mark: Pick<ReasoningItem, 'signature' | 'redacted' | 'opaque'>): void {
+    if (mark.signature === '') return;
     const last = this.#queue.at(-1);
     if (mark.redacted === undefined && last !== undefined && last.item.kind === 'reasoning' && !last.sealed) {
       Object.assign(last.item, mark);
       return;
     }
-    if (mark.signature !== undefined) return;
     this.#push({ kind: 'reasoning', text: '', ...mark });
   }
 
@@ -107,7 +111,7 @@ export class BlockSequencer {
     const known = this.#calls.get(key);
     if (known !== undefined) {
       const item = known.item as CallItem;
-      if (item.name === '') item.name = name;
+      if (known.index === -1) item.name = longerName(item.name, name);
       this.#advance();
       return;
     }
@@ -221,13 +225,19 @@ export class BlockSequencer {
             continue;
           }
         }
-        if (head.item.kind === 'call' && head.item.name === '') return;
+        if (head.item.kind === 'call' && !this.#isNamed(head, next !== undefined)) return;
         this.#open(head);
       }
       this.#feed(head);
       if (!head.sealed && (next === undefined || !isComplete(head))) return;
       this.#close(head);
     }
+  }
+
+  /** Whether the name of a call is whole: engines write it in fragments, and arguments behind it. */
+  #isNamed({ item, sealed }: Block, hasNext: boolean): boolean {
+    if (item.kind !== 'call' || item.name === '') return false;
+    return sealed || hasNext || item.arguments !== '';
   }
 
   #open(block: Block): void {
@@ -274,10 +284,19 @@ export class BlockSequencer {
   }
 }
 
+/** A name with another fragment of it. Some engines write all of it in each fragment. */
+function longerName(name: string, fragment: string): string {
+  if (name.startsWith(fragment)) return name;
+  return fragment.startsWith(name) ? fragment : name + fragment;
+}
+
+/** The input of a call as an object that has something. */
+const HAS_INPUT = /"(?:input|arguments)"\s{0,8}:\s{0,8}\{\s{0,8}"/;
+
 /** The JSON object of an event. Fails the stream and returns undefined when it is none. */
 export function readEvent(data: string, sink: BlockSequencer): Json | undefined {
   const event = parseJson(data);
-  if (isObject(event)) return event;
+  if (isObject(event)) return HAS_INPUT.test(data) ? (withExactInputs(event, Buffer.from(data)) as Json) : event;
   sink.fail({ status: 502, message: 'The model server sent an event that is not JSON.' });
   return undefined;
 }

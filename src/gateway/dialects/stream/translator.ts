@@ -23,6 +23,7 @@ const CUT_SHORT: ClientError = {
 /** Translates one stream: reads the events of the server's dialect and writes events of the client's. */
 export class StreamTranslator {
   readonly #sequencer: BlockSequencer;
+  readonly #emitter: Emitter;
   readonly #reader: SseReader;
   readonly #upstream: Dialect;
   /** The id that the client sees in the responses dialect. */
@@ -30,14 +31,16 @@ export class StreamTranslator {
 
   constructor(upstream: Dialect, client: Dialect, context: TranslationContext) {
     this.#upstream = upstream;
-    const options = answerOptions(client, context.request);
+    const options = answerOptions(client, context);
+    const emitter = createEmitter(client, context, options);
     const sequencer = new BlockSequencer({
-      emitter: createEmitter(client, context, options),
+      emitter,
       id: context.id,
       singleCall: options.singleCall,
     });
     const parser = createParser(upstream, sequencer);
     this.#sequencer = sequencer;
+    this.#emitter = emitter;
     this.#reader = new SseReader((data) => {
       if (!sequencer.finished) parser.event(data);
     });
@@ -86,6 +89,11 @@ export class StreamTranslator {
   /** Counts the tokens of an answer that was cut off before the engine reported usage. */
   get estimatedOutputTokens(): number {
     return tokensOfItems(this.#sequencer.items);
+  }
+
+  /** Responses only: the whole answer, once it has ended. */
+  get response(): unknown {
+    return this.#emitter.response;
   }
 
   get items(): HistoryItem[] {

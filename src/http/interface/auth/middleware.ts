@@ -4,7 +4,7 @@ import { findPrincipal, getPrincipal, type PrincipalScope, setPrincipal } from '
 import type { Tenants } from '../../../access/tenants.ts';
 import { closeAfterUnreadBody } from '../bodies/json-body.ts';
 import { ApiError } from '../errors/api-error.ts';
-import { type ErrorFamily, familyOf, takesAnthropicKey } from '../errors/families.ts';
+import { type ErrorFamily, familyOf, takesOtherKeys } from '../errors/families.ts';
 import { LIMITS } from '../schema.ts';
 import { pathOf, type Step } from '../step.ts';
 import type { LastUsed } from './last-used.ts';
@@ -12,23 +12,30 @@ import type { LastUsed } from './last-used.ts';
 /** RFC 6750 section 2.1: the scheme in any case, one space or more, then b64token. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
 
+/** Where clients send their key: all of them, Anthropic's, and those of Azure. */
+const KEY_HEADERS = ['authorization', 'x-api-key', 'api-key'] as const;
+
 /**
- * The token of a request to a path below the API base. Anthropic's clients send it as X-Api-Key, which counts at the
- * endpoints that they call alone, and only without Authorization.
+ * The token of a request to a path below the API base. Some clients of models send it as X-Api-Key or Api-Key, which
+ * counts at the endpoints of models alone, and only without Authorization.
  */
 export function tokenOf(
-  { authorization, 'x-api-key': key }: Pick<IncomingHttpHeaders, 'authorization'> & { 'x-api-key'?: unknown },
+  {
+    authorization,
+    ...others
+  }: Pick<IncomingHttpHeaders, 'authorization'> & { 'x-api-key'?: unknown; 'api-key'?: unknown },
   path: string,
 ): string | undefined {
   if (authorization !== undefined) return BEARER.exec(authorization)?.[1];
-  if (!takesAnthropicKey(path)) return undefined;
-  return typeof key === 'string' && key !== '' ? key : undefined;
+  if (!takesOtherKeys(path)) return undefined;
+  const [key, ...more] = [others['x-api-key'], others['api-key']].filter((one) => one !== undefined);
+  return typeof key === 'string' && key !== '' && more.every((one) => one === key) ? key : undefined;
 }
 
 /** The token of a request; none where it has two credentials: a proxy in front may have looked at the other one. */
 export function tokenOfRequest(request: IncomingMessage): string | undefined {
-  const { authorization = [], 'x-api-key': keys = [] } = request.headersDistinct;
-  return authorization.length > 1 || keys.length > 1 ? undefined : tokenOf(request.headers, pathOf(request));
+  const isTwice = KEY_HEADERS.some((name) => (request.headersDistinct[name]?.length ?? 0) > 1);
+  return isTwice ? undefined : tokenOf(request.headers, pathOf(request));
 }
 
 /** The bodies of section 7 of the interface's specification. /messages has the same as /models. */

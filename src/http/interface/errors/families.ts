@@ -1,4 +1,4 @@
-import { MODEL_ENDPOINTS, type ModelEndpoint } from '../../../wire/model-endpoints.ts';
+import { ABSENT_ENDPOINTS, MODEL_ENDPOINTS, type ModelEndpoint } from '../../../wire/model-endpoints.ts';
 
 /** The shape of error bodies: Berth's, OpenAI's or Anthropic's. */
 export type ErrorFamily = 'compute' | ModelEndpoint['errors'];
@@ -7,16 +7,32 @@ function firstPart(path: string): string {
   return path.split('/', 2)[1] ?? '';
 }
 
-const MODEL_PATHS = new Map<string, ModelEndpoint>(MODEL_ENDPOINTS.map((one) => [firstPart(one.path), one]));
+const MODEL_PATHS = new Map<string, ModelEndpoint['errors']>(
+  [...MODEL_ENDPOINTS, ...ABSENT_ENDPOINTS].map(({ path, errors }) => [firstPart(path), errors]),
+);
+const CALLS = MODEL_ENDPOINTS.flatMap((one) => ('call' in one ? [one.path] : []));
 
 /** The family of a path relative to the API base, for example /instances/i-1. */
 export function familyOf(path: string): ErrorFamily {
-  return MODEL_PATHS.get(firstPart(path))?.errors ?? 'compute';
+  return MODEL_PATHS.get(firstPart(path)) ?? 'compute';
 }
 
-/** Whether an endpoint also takes the key as X-Api-Key. */
-export function takesAnthropicKey(path: string): boolean {
-  return MODEL_PATHS.get(firstPart(path))?.xApiKey ?? false;
+/** Whether an endpoint also takes the key in headers of other APIs. */
+export function takesOtherKeys(path: string): boolean {
+  return MODEL_PATHS.has(firstPart(path));
+}
+
+/** Whether a path ends as a call of a model does. Its client was given another base URL than that of the API. */
+export function endsAsModelCall(path: string): boolean {
+  return CALLS.some((call) => path.endsWith(call));
+}
+
+/** The API base with slashes that stand twice, or with one more `/v1` behind it: clients add one to what they are given. */
+const WRITTEN_BASE = /^\/{1,8}api\/{1,8}v1(?:\/{1,8}v1(?=\/))?\/{1,8}/;
+
+/** A URL of the API in its one spelling; any other as it is. */
+export function withPlainBase(url: string): string {
+  return url.replace(WRITTEN_BASE, '/api/v1/');
 }
 
 /** `path` without the API base, which it may have once or twice; undefined for a path outside of the base. */

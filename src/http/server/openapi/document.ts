@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type ErrorCode, ERRORS } from '../../interface/errors/catalogue.ts';
-import { familyOf, takesAnthropicKey } from '../../interface/errors/families.ts';
+import { familyOf, takesOtherKeys } from '../../interface/errors/families.ts';
 import { IDEMPOTENCY_KEY } from '../../interface/idempotency.ts';
 import type { Operation } from '../../interface/route.ts';
 import { LIMITS, namedSchemas, nameOf } from '../../interface/schema.ts';
@@ -196,7 +196,7 @@ function operationObject(operation: Operation): Record<string, unknown> {
     summary,
     description: [text, `Needs the scope \`${scope}\`.`].filter(Boolean).join('\n\n'),
     parameters: parametersOf(operation),
-    ...(takesAnthropicKey(path) && { security: [{ key: [] }, { anthropicKey: [] }] }),
+    ...(takesOtherKeys(path) && { security: [{ key: [] }, { anthropicKey: [] }, { azureKey: [] }] }),
     ...(request && { requestBody: { required: request.required, content: bodyOf(request) } }),
     responses: { ...successOf(operation), ...failures(operation) },
   };
@@ -240,6 +240,12 @@ export function openApiDocument(): Record<string, unknown> {
           in: 'header',
           name: 'X-Api-Key',
           description: "An API key, as Anthropic's clients send it.",
+        },
+        azureKey: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'Api-Key',
+          description: 'An API key, as clients of Azure send it.',
         },
       },
       schemas: componentSchemas(),

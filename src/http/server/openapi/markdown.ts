@@ -160,8 +160,8 @@ export const LLMS_TEXT = `# Berth
 
 > An HTTP API to rent GPU instances of a Kubernetes cluster, to reach them by SSH, and to call the models of the cluster.
 
-- The base URL is \`/api/v1\` on this host. Every call there needs \`Authorization: Bearer API_KEY\`. \`/messages\` and
-  \`/models\` take the key as \`X-Api-Key\` too. People make keys at \`/dashboard\`.
+- The base URL is \`/api/v1\` on this host. Every call there needs \`Authorization: Bearer API_KEY\`. Calls of
+  models take the key as \`X-Api-Key\` or \`Api-Key\` too. People make keys at \`/dashboard\`.
 - Bodies are JSON. Unknown fields are refused with 422 and a list of fields. null equals absent.
 - \`GET /api/v1/offers\` lists what is for rent. \`POST /api/v1/instances\` rents: \`{}\` takes the cheapest free offer, and
   \`ask_id\` an offer by its id. Without a free place it answers 409 with alternatives. \`DELETE /api/v1/instances/ID\`

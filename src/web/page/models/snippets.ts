@@ -43,7 +43,6 @@ export function snippetsFor({ origin, model, context }: Wanted): Snippet[] {
         `model = ${name}`,
         'model_provider = "berth"',
         ...(context === null ? [] : [`model_context_window = ${context}`]),
-        'web_search = "disabled"',
         '',
         '[model_providers.berth]',
         'name = "Berth"',

@@ -158,7 +158,7 @@ function withoutType(value: unknown, type: string): unknown {
 
 const WORDS: Record<keyof RequestFeatures, string> = {
   tools: 'tools',
-  clientTools: 'tools that the gateway emulates (`custom`, `namespace`, `bash_…`)',
+  clientTools: 'tools that the gateway emulates (`custom`, `namespace`, `shell`, `bash_…`)',
   hostedTools: 'tools that OpenAI runs',
   toolHistory: 'calls and results in the history',
   thinking: '`thinking` or `reasoning`',
@@ -172,6 +172,7 @@ const WORDS: Record<keyof RequestFeatures, string> = {
   stopSequences: '`stop_sequences`',
   structured: 'a JSON schema',
   midSystem: 'system messages amid the conversation',
+  compacts: '`compaction_trigger`',
 };
 
 /** Features that a request of each dialect can have. */

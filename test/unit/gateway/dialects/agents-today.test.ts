@@ -205,10 +205,31 @@ describe('items of OpenAI’s own tools in the history', () => {
     expect(route('responses', ['vllm', '0.24.0', 'openai/gpt-oss-20b'], body)).toBe('chat');
   });
 
-  it('are refused by name when they mean nothing to another model', () => {
-    expect(() => sent('responses', { input: [{ type: 'image_generation_call', id: 'ig' }] })).toThrow(
-      'image_generation_call',
-    );
+  it.each([
+    [{ type: 'file_search_call', id: 'fs', queries: ['x'], results: [{ filename: 'a.md', text: 'found' }] }, 'found'],
+    [{ type: 'code_interpreter_call', id: 'ci', code: '1+1', outputs: [{ type: 'logs', logs: '2' }] }, '2'],
+    [{ type: 'image_generation_call', id: 'ig', result: 'eA==' }, 'The image was shown to the user.'],
+  ])('are one item with both, where OpenAI ran them: %j', (item, output) => {
+    const chat = sent('responses', { input: [{ role: 'user', content: 'go' }, item] });
+    expect(at(chat, 'messages.1.tool_calls.0.function.name')).toBe(item.type.replace('_call', ''));
+    expect(at(chat, 'messages.2')).toMatchObject({ role: 'tool', content: expect.stringContaining(output) as string });
+  });
+
+  it.each(['mcp_list_tools', 'mcp_approval_request', 'mcp_approval_response', 'configuration_update'])(
+    'are left out when they say nothing to another model: %s',
+    (type) => {
+      const chat = sent('responses', {
+        input: [
+          { type, id: 'i' },
+          { role: 'user', content: 'go' },
+        ],
+      });
+      expect(chat.messages).toEqual([{ role: 'user', content: 'go' }]);
+    },
+  );
+
+  it('are refused by name when nobody knows them', () => {
+    expect(() => sent('responses', { input: [{ type: 'new_call', id: 'i' }] })).toThrow("'new_call'");
   });
 });
 

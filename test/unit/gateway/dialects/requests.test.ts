@@ -56,7 +56,7 @@ describe('system text', () => {
     expect(at(body, 'messages.2')).toEqual({
       role: 'tool',
       tool_call_id: 't1',
-      content: '<system>\nstay calm\n</system>\n\ndone',
+      content: 'done\n\n<system>\nstay calm\n</system>',
     });
   });
 });
@@ -124,7 +124,6 @@ describe('tools', () => {
   });
 
   it.each([
-    ['responses', { input: 'x', tools: [{ type: 'web_search' }] }],
     ['responses', { input: 'x', tools: [{ type: 'code_interpreter', container: { type: 'auto' } }] }],
     [
       'messages',

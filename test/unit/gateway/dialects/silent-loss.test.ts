@@ -182,7 +182,7 @@ describe('requests', () => {
     },
   );
 
-  it.each(['web_search', 'local_shell', 'mcp', 'code_interpreter'])(
+  it.each(['mcp', 'code_interpreter', 'file_search', 'image_generation'])(
     'for a tool that OpenAI runs do not reach an engine which leaves it out: %s',
     (type) => {
       const body = { model: 'm', input: 'x', tools: [{ type }] };

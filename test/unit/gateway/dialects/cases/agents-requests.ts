@@ -194,8 +194,8 @@ export const AGENTS_REQUESTS: readonly RequestCase[] = [
   responses(
     'openai/codex#10635, ggml-org/llama.cpp: a hosted tool beside functions',
     'hi',
-    "'web_search' runs at OpenAI",
-    { tools: [{ type: 'function', name: 'f', parameters: SCHEMA }, { type: 'web_search' }] },
+    "'code_interpreter' runs at OpenAI",
+    { tools: [{ type: 'function', name: 'f', parameters: SCHEMA }, { type: 'code_interpreter' }] },
   ),
   responses(
     'sgl-project/sglang test/registered/openai_server/function_call/test_responses_function_calling.py tool_choice_none',

@@ -1,0 +1,18 @@
+import { withExactNumbers } from '../../lib/exact-json.ts';
+import { readJson } from '../../lib/json.ts';
+import { withExactInputs } from './tool-arguments.ts';
+
+/** Text without the mark of byte order that some servers put in front. */
+export function withoutMark(text: Buffer): Buffer {
+  return text[0] === 0xef && text[1] === 0xbb && text[2] === 0xbf ? text.subarray(3) : text;
+}
+
+/** A whole answer, to be translated. Throws SyntaxError. */
+export function readAnswer(bytes: Buffer): unknown {
+  return withExactInputs(readJson(bytes.toString('utf8')), bytes);
+}
+
+/** A whole answer, to be written again with every number as it is. Throws SyntaxError. */
+export function readAnswerExactly(bytes: Buffer): unknown {
+  return withExactNumbers(readJson(bytes.toString('utf8')), bytes, () => true);
+}
