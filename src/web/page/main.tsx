@@ -74,8 +74,25 @@ function TenantChooser() {
   );
 }
 
+/** A view that there is not: an address that was typed, or that an older page had. */
+function NoView() {
+  return (
+    <section class="card" aria-labelledby="no-view">
+      <h1 id="no-view">There is no such page</h1>
+      <p>
+        Nothing is at <code>{path.value}</code>. <Link to="/dashboard">Show your instances</Link>
+      </p>
+    </section>
+  );
+}
+
+/** Views that have an address for each of their things. */
+const WITH_ID: ReadonlySet<string> = new Set(['instances', 'rent']);
+
 function Current() {
-  const [place = '', id = ''] = view.value;
+  const [place = '', id = '', ...more] = view.value;
+  const isKnown = place === 'instances' || PLACES.some(({ name }) => name === place);
+  if (!isKnown || more.length > 0 || (id !== '' && !WITH_ID.has(place))) return <NoView />;
   // Another tenant is another view: nothing of the one before may stand under its name.
   const key = tenant.value;
   if (place === 'instances' && id !== '') return <InstanceView key={`${key}/${id}`} id={id} />;

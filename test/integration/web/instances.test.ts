@@ -181,7 +181,7 @@ describeWith('chromium')('in a browser', () => {
     expect(await findings()).toEqual([]);
     await page.getByRole('button', { name: 'Rename' }).click();
     await page.getByLabel('Name', { exact: true }).fill("Ann's notebook");
-    await page.locator('#action').getByText('The same without this page').click();
+    await page.locator('#action').getByText('Copy as curl, berth or kubectl').click();
     const [curl = '', , kubectl = ''] = await page.locator('#action .copy-line code').allTextContents();
     expect(curl).toContain(String.raw`-d '{"name":"Ann'\''s notebook"}'`);
     expect(kubectl).toMatch(/^kubectl patch gpuinstance \S+ -n \S+ --type=merge/);

@@ -61,7 +61,7 @@ describeWith(
 
   /** What the page copies as a tool, of the part that is open. */
   async function copied(part: string, tool: string): Promise<string> {
-    const same = page.locator(part).getByText('The same without this page');
+    const same = page.locator(part).getByText('Copy as curl, berth or kubectl');
     await same.click();
     const line = page.locator(`${part} .copy-line`).filter({ hasText: new RegExp(`^${tool}`) });
     const text = await line.locator('code').innerText();

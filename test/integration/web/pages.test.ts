@@ -97,7 +97,7 @@ describeWith('chromium')('the pages of the dashboard', () => {
     expect(await dialog.getByLabel('Ports').inputValue()).toBe('8000 api');
     expect(await dialog.getByLabel('Script at the start').inputValue()).toBe('echo hello');
     await dialog.getByLabel('Name', { exact: true }).fill('training');
-    await dialog.getByText('The same without this page').click();
+    await dialog.getByText('Copy as curl, berth or kubectl').click();
     expect(await dialog.locator('.copy-line code').allTextContents()).toEqual([
       expect.stringMatching(/^curl -X PUT .*"HF_HOME":"\/workspace"/),
       expect.stringMatching(
@@ -142,7 +142,7 @@ describeWith('chromium')('the pages of the dashboard', () => {
   it('sees what it costs by day, instance and person, and takes it as a file', async () => {
     const { page, findings, picture } = view;
     await goTo('Usage');
-    await page.getByText(/GPU-hours, and it grows/).waitFor();
+    await page.getByText(/GPU-hours, so far/).waitFor();
     await page.getByRole('row', { name: /^person\/.*admin.* runs/ }).waitFor();
     const instance = await page.getByRole('link', { name: /^i-/ }).textContent();
     await page.getByRole('img', { name: 'USD per day' }).locator('canvas').waitFor();
@@ -178,7 +178,7 @@ describeWith('chromium')('the pages of the dashboard', () => {
     await page.getByLabel('Registry', { exact: true }).fill('ghcr.io');
     await page.getByLabel('User name').fill('robot');
     await page.getByLabel('Password or token').fill(PASSWORD);
-    await page.getByText('The same without this page').click();
+    await page.getByText('Copy as curl, berth or kubectl').click();
     const lines = (await page.locator('.copy-line code').allTextContents()).join('\n');
     expect(lines).toMatch(/berth registries add 'No Name' ghcr.io robot/);
     expect(lines).not.toContain(PASSWORD);

@@ -121,7 +121,7 @@ describeWith('chromium')('the page', () => {
     await page.goto(`${url}/dashboard/instances/i-8`);
     await page.getByRole('button', { name: 'Rename' }).click();
     await page.getByLabel('Name', { exact: true }).fill("Ann's");
-    await page.locator('#action').getByText('The same without this page').click();
+    await page.locator('#action').getByText('Copy as curl, berth or kubectl').click();
     const [curl = '', , kubectl = ''] = await page.locator('#action .copy-line code').allTextContents();
     expect(curl).toContain(String.raw`-d '{"name":"Ann'\''s"}'`);
     expect(kubectl).toContain(String.raw`-p '{"spec":{"displayName":"Ann'\''s"}}'`);
@@ -133,7 +133,7 @@ describeWith('chromium')('the page', () => {
   it('shows no button to somebody who may only look', async () => {
     isEditor = false;
     await page.reload();
-    await page.getByRole('heading', { name: 'Where the seconds of the start went' }).waitFor();
+    await page.getByRole('heading', { name: 'Startup' }).waitFor();
     expect(await page.getByRole('button', { name: /Rename|Delete/ }).count()).toBe(0);
     isEditor = true;
   });
@@ -146,6 +146,19 @@ describeWith('chromium')('the page', () => {
     await waitFor('another stream', () => streams > opened);
     change('i-200', 'after the token');
     await page.getByRole('link', { name: 'after the token' }).waitFor();
+  });
+
+  it('says that there is no such page, and leads back; programs get an error', async () => {
+    for (const path of ['/nothing', '/instances/i-8/nothing', '/models/x']) {
+      const answer = await page.goto(`${url}/dashboard${path}`);
+      expect(answer?.status()).toBe(404);
+      await page.getByRole('heading', { level: 1, name: 'There is no such page' }).waitFor();
+      await page.getByText(`/dashboard${path}`).waitFor();
+    }
+    await page.getByRole('link', { name: 'Show your instances' }).click();
+    await page.getByRole('link', { name: 'i-300', exact: true }).waitFor();
+    const program = await fetch(`${url}/dashboard/nothing`, { headers: { accept: 'application/json' } });
+    expect([program.status, await program.text()]).toEqual([404, expect.stringContaining('no page at this path')]);
   });
 
   it.each([

@@ -6,7 +6,7 @@ import { duration, gpuWords, memory, money } from '../parts/words.ts';
 const ISOLATION: Readonly<Record<FoundOffer['isolation'], string>> = {
   whole: 'Whole GPUs, yours alone',
   mig: 'A slice of a GPU with memory of its own',
-  time_sliced: 'Shared in time with others, without a wall between memories',
+  time_sliced: 'Time-sliced: other tenants share the memory of this GPU',
 };
 
 function startOf({ expected_start_seconds: seconds, image_cached: isCached, simulated }: FoundOffer): string {

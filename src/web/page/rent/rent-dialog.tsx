@@ -105,7 +105,7 @@ function Keys({ order, set }: { order: Order; set: (part: Partial<Order>) => voi
         </label>
       ))}
       {keys !== undefined && keys.length > 0 && <p class="help">None chosen: all keys of the namespace open it.</p>}
-      {keys?.length === 0 && <p class="help">There is no key yet: paste one, or nobody can log in.</p>}
+      {keys?.length === 0 && <p class="help">Add an SSH key to log in.</p>}
       <details open={keys?.length === 0}>
         <summary>Paste a key</summary>
         <KeyForm
@@ -217,14 +217,14 @@ export function RentDialog(props: {
         <Keys order={order} set={set} />
         <details>
           <summary>More</summary>
-          <label for="rent-runtype">What it runs</label>
+          <label for="rent-runtype">Mode</label>
           <select
             id="rent-runtype"
             value={order.runtype}
             onChange={(event) => set({ runtype: event.currentTarget.value as Order['runtype'] })}
           >
-            <option value="">{order.template === '' ? 'A login' : 'As the template says'}</option>
-            {order.template !== '' && <option value="ssh">A login</option>}
+            <option value="">{order.template === '' ? 'SSH' : 'As the template says'}</option>
+            {order.template !== '' && <option value="ssh">SSH</option>}
             <option value="jupyter">Jupyter and a login</option>
             <option value="args">The program of the image</option>
           </select>

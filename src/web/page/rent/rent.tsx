@@ -88,7 +88,7 @@ function Filters({ wish, onChange }: { wish: Wish; onChange: (wish: Wish) => voi
         />
       </div>
       <div>
-        <label for="filter-sort">First</label>
+        <label for="filter-sort">Sort by</label>
         <select
           id="filter-sort"
           value={wish.sort}

@@ -7,7 +7,7 @@ const TOOLS = ['curl', 'berth', 'kubectl'] as const;
 export function SameElsewhere({ same }: { same: Same }) {
   return (
     <details class="same">
-      <summary>The same without this page</summary>
+      <summary>Copy as curl, berth or kubectl</summary>
       {TOOLS.map((tool) => {
         const text = same[tool];
         return text === undefined ? null : <CopyLine key={tool} label={tool} text={text} />;

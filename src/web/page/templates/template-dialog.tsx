@@ -37,14 +37,14 @@ function Program({ draft, set, why }: { draft: Draft; set: Set; why: (path: stri
   const of = fieldsOf('template', draft, set, why);
   return (
     <>
-      <label for="template-runtype">What it runs</label>
+      <label for="template-runtype">Mode</label>
       <select
         id="template-runtype"
         value={draft.runtype}
         onChange={(event) => set({ runtype: event.currentTarget.value as Draft['runtype'] })}
       >
         <option value="">As the renter asks, else a login</option>
-        <option value="ssh">A login</option>
+        <option value="ssh">SSH</option>
         <option value="jupyter">Jupyter and a login</option>
         <option value="args">The program of the image</option>
       </select>
