@@ -1,4 +1,59 @@
 #!/usr/bin/env node
+interface Outcome {
+  text: string;
+  code: number;
+}
+
+/** A command of this program, and no renter's. */
+interface OperatorCommand {
+  does: string;
+  options: string;
+  run: (args: readonly string[]) => Promise<Outcome | string>;
+}
+
+/** `keys` without `create` lists SSH keys, as for every renter. */
+const WITH_KUBECONFIG: Readonly<Record<string, OperatorCommand>> = {
+  'keys create': {
+    does: 'create an API key and print its token',
+    options: '[-n NAMESPACE] [--name TEXT] [--scopes LIST] [--expires TIME]',
+    run: async (args) => (await import('./commands/keys.ts')).createKeyCommand(args, process.env),
+  },
+  'ssh-config': {
+    does: 'print blocks for ~/.ssh/config',
+    options: '[-n NAMESPACE] [-i KEY] [--known-hosts FILE]',
+    run: async (args) => (await import('./commands/ssh-config.ts')).sshConfigMain(args, process.env),
+  },
+};
+
+const OF_OPERATOR: Readonly<Record<string, OperatorCommand>> = {
+  doctor: {
+    does: 'say what is wrong with an installation, and how to mend it',
+    options: '[-n NAMESPACE] [--output text|json] [--probe]',
+    run: async (args) =>
+      (await import('./commands/doctor.ts')).doctorCommand(args, process.env, (line) =>
+        process.stderr.write(`${line}\n`),
+      ),
+  },
+  'export-usage': {
+    does: 'copy ended charges to the database of $BERTH_SINK_URL, and compare',
+    options: '[--all]',
+    run: async (args) => (await import('./commands/export-usage.ts')).exportUsageCommand(args, process.env),
+  },
+  'host-key': {
+    does: 'rotate the SSH host key',
+    options: 'announce | switch | retire',
+    run: async (args) => (await import('./commands/host-key.ts')).hostKeyCommand(args, process.env),
+  },
+};
+
+const OPERATOR = new Map(Object.entries({ ...WITH_KUBECONFIG, ...OF_OPERATOR }));
+
+function linesOf(commands: Readonly<Record<string, OperatorCommand>>): string {
+  return Object.entries(commands)
+    .map(([name, { does }]) => `  ${name.padEnd(12)} ${does}\n`)
+    .join('');
+}
+
 const USAGE = `Usage: berth COMMAND
 
 Server roles, configured by environment variables (docs/operations.md):
@@ -9,48 +64,41 @@ Server roles, configured by environment variables (docs/operations.md):
   notifier     deliver events to webhooks
   all          all of these but the notifier in one process
 
-With a kubeconfig:
-  keys create  create an API key and print its token [-n NAMESPACE] [--name TEXT] [--scopes LIST] [--expires TIME]
-  ssh-config   print blocks for ~/.ssh/config [-n NAMESPACE] [-i KEY] [--known-hosts FILE]
-
+With a kubeconfig (berth COMMAND --help tells more):
+${linesOf(WITH_KUBECONFIG)}
 Operator:
-  doctor       say what is wrong with an installation, and how to mend it [-n NAMESPACE] [--output text|json] [--probe]
-  export-usage bring ended charges to the database of $BERTH_SINK_URL, and compare [--all]
-  host-key     rotate the SSH host key: announce | switch | retire
-`;
+${linesOf(OF_OPERATOR)}`;
 
 const ROLES = new Set(['controller', 'api', 'dashboard', 'ssh', 'notifier', 'all']);
 
-interface Outcome {
-  text: string;
-  code: number;
+function asksForHelp(args: readonly string[]): boolean {
+  return args.includes('--help') || args.includes('-h');
 }
 
-/** Commands of this program, by their words. `keys` without `create` lists SSH keys, as for every renter. */
-const OPERATOR = new Map<string, (args: readonly string[]) => Promise<Outcome | string>>([
-  [
-    'doctor',
-    async (args) =>
-      (await import('./commands/doctor.ts')).doctorCommand(args, process.env, (line) =>
-        process.stderr.write(`${line}\n`),
-      ),
-  ],
-  ['export-usage', async (args) => (await import('./commands/export-usage.ts')).exportUsageCommand(args, process.env)],
-  ['keys create', async (args) => (await import('./commands/keys.ts')).createKeyCommand(args, process.env)],
-  ['host-key', async (args) => (await import('./commands/host-key.ts')).hostKeyCommand(args, process.env)],
-  ['ssh-config', async (args) => (await import('./commands/ssh-config.ts')).sshConfigMain(args, process.env)],
-]);
+/** A line that the command cannot read. */
+function isWrongLine(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return error.name === 'UsageError' || ('code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'));
+}
 
 /** Prints the result of the command, or one line that says why it failed. */
-async function runOperator(run: () => Promise<Outcome | string>): Promise<number> {
+async function runOperator(name: string, command: OperatorCommand, args: readonly string[]): Promise<number> {
+  const { does, options } = command;
+  if (asksForHelp(args)) {
+    const title = does.charAt(0).toUpperCase() + does.slice(1);
+    process.stdout.write(`Usage: berth ${name} ${options}\n\n${title}.\n`);
+    return 0;
+  }
   try {
-    const outcome = await run();
+    const outcome = await command.run(args);
     const { text, code } = typeof outcome === 'string' ? { text: outcome, code: 0 } : outcome;
     process.stdout.write(text);
     return code;
   } catch (error) {
     process.stderr.write(`berth: ${error instanceof Error ? error.message : String(error)}\n`);
-    return 1;
+    if (!isWrongLine(error)) return 1;
+    process.stderr.write(`Run berth ${name} --help.\n`);
+    return 2;
   }
 }
 
@@ -71,9 +119,11 @@ async function main(words: readonly string[]): Promise<number | undefined> {
     await runRole(command);
     return undefined;
   }
+  const asked = command === 'help' ? [...args, '--help'] : words;
   for (const length of [1, 2]) {
-    const run = OPERATOR.get(words.slice(0, length).join(' '));
-    if (run !== undefined) return runOperator(() => run(words.slice(length)));
+    const name = asked.slice(0, length).join(' ');
+    const known = OPERATOR.get(name);
+    if (known !== undefined) return runOperator(name, known, asked.slice(length));
   }
   const help = command === '--help' || (command === 'help' && args.length === 0);
   if (help || command === '') {

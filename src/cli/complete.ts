@@ -1,8 +1,9 @@
-import type { List } from '../wire/records.ts';
+import type { InstanceRecord, List } from '../wire/records.ts';
+import { instancePath } from './api/find-instance.ts';
 import { COMMANDS, findCommand } from './table/commands.ts';
 import { usageFailure } from './failure.ts';
 import type { Command, Names, Option } from './options.ts';
-import { profilesOf } from './settings.ts';
+import { profilesOf, storedAccess } from './settings.ts';
 import type { Session } from './session.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'];
@@ -47,8 +48,10 @@ export function completionScript(shell: string | undefined): string {
 export function wordsFor(before: readonly string[], last: string): string[] {
   if (before[0] === 'help') return wordsFor(before.slice(1), last);
   const found = findCommand(before);
-  const names = [...COMMANDS.map(({ name }) => name), 'completion', 'man', 'help'];
+  const names = [...COMMANDS.map(({ name }) => name), 'completion', 'man', 'help', 'version'];
   if (found === undefined) {
+    if (before.length === 0 && last.startsWith('-'))
+      return ['--help', '--profile', '--version', '-h', '-v'].filter((word) => word.startsWith(last));
     const prefix = before.map((word) => `${word} `).join('');
     const next = names
       .filter((name) => name.startsWith(prefix))
@@ -87,6 +90,7 @@ function namesFor(before: readonly string[]): { names: Names; end: string } | un
   if (option !== undefined) return option.names === undefined ? undefined : { names: option.names, end: '' };
   if (command.name === 'cp') return { names: 'instance', end: ':' };
   const given = operandsIn(command, args);
+  if (given === 1 && command.operands[1] === '[PORT]') return { names: 'port', end: '' };
   const isInstance = /^\[?INSTANCE(\.{3})?\]?$/.test(command.operands[0] ?? '');
   const names = command.names ?? (isInstance ? 'instance' : undefined);
   return names === undefined || (given > 0 && command.repeats !== true) ? undefined : { names, end: '' };
@@ -98,13 +102,23 @@ function operandsIn(command: Command, args: readonly string[]): number {
     .length;
 }
 
+/** Words as if each value of an option stood apart: bash makes three words of --by=day, other shells one. */
+function apart(words: readonly string[]): { words: readonly string[]; front: string } {
+  const all = words.filter((word, at) => word !== '=' || !words[at - 1]?.startsWith('--'));
+  if (all.length < words.length) return { words: words.at(-1) === '=' ? [...all, ''] : all, front: '' };
+  const [, option = '', value = ''] = /^(--[a-z-]+)=(.*)$/.exec(words.at(-1) ?? '') ?? [];
+  return option === '' ? { words, front: '' } : { words: [...words.slice(0, -1), option, value], front: `${option}=` };
+}
+
 /** `berth __complete WORD...`: the words that may stand in the place of the last one, one on a line. Never fails. */
-export async function complete(words: readonly string[], session: Session): Promise<string> {
+export async function complete(given: readonly string[], session: Session): Promise<string> {
+  const { words, front } = apart(given);
   const [before, last] = [words.slice(0, -1), words.at(-1) ?? ''];
   const named = last.startsWith('-') ? undefined : namesFor(before);
-  const found = named === undefined ? [] : (await namesOf(named.names, session)).map((name) => `${name}${named.end}`);
+  const found =
+    named === undefined ? [] : (await namesOf(named.names, before, session)).map((name) => `${name}${named.end}`);
   const all = [...wordsFor(before, last), ...found.filter((word) => word.startsWith(last))];
-  return [...new Set(all)].map((word) => `${word}\n`).join('');
+  return [...new Set(all)].map((word) => `${front}${word}\n`).join('');
 }
 
 /** Milliseconds that a person waits at a Tab. */
@@ -117,8 +131,11 @@ interface Listed {
 }
 
 /** Where the names are listed, and the fields that a command takes. */
-const LISTS: Readonly<Record<Exclude<Names, 'profile'>, readonly [path: string, ...fields: (keyof Listed)[]]>> = {
+const LISTS: Readonly<
+  Record<Exclude<Names, 'profile' | 'port' | 'address'>, readonly [path: string, ...fields: (keyof Listed)[]]>
+> = {
   instance: ['/instances', 'id', 'name'],
+  offer: ['/offers', 'id'],
   gpu: ['/offers', 'gpu_name'],
   key: ['/ssh-keys', 'id'],
   template: ['/templates', 'id', 'name'],
@@ -127,11 +144,27 @@ const LISTS: Readonly<Record<Exclude<Names, 'profile'>, readonly [path: string, 
   model: ['/models', 'id'],
 };
 
-async function namesOf(names: Names, session: Session): Promise<string[]> {
+/** The servers that somebody has signed in to. */
+async function addressesOf({ env }: Session): Promise<string[]> {
+  const stored = (await profilesOf(env)).map((name) =>
+    storedAccess({ ...env, BERTH_PROFILE: name }).catch(() => undefined),
+  );
+  const urls = (await Promise.all(stored)).flatMap((access) => (access === undefined ? [] : [access.url]));
+  // Shells put the words into a command line as they are.
+  return urls.map((url) => url.replace(/\/api\/v1$/, '')).filter((url) => /^[\w:/.[\]-]+$/.test(url));
+}
+
+async function namesOf(names: Names, before: readonly string[], session: Session): Promise<string[]> {
   try {
     if (names === 'profile') return await profilesOf(session.env);
-    const [path, ...fields] = LISTS[names];
+    if (names === 'address') return await addressesOf(session);
     const signal = AbortSignal.timeout(PATIENCE_MS);
+    if (names === 'port') {
+      const path = instancePath(before.at(-1) ?? '');
+      const { ports } = await (await session.api()).call<InstanceRecord>('GET', path, { signal });
+      return ports.map(({ container_port: port }) => String(port));
+    }
+    const [path, ...fields] = LISTS[names];
     const { data } = await (await session.api()).call<List<Listed>>('GET', path, { signal });
     const words = data.flatMap((one) => fields.map((field) => String(one[field] ?? '')));
     // Shells put the words into a command line as they are.

@@ -24,7 +24,7 @@ Other
   completion SHELL     print a completion script for bash, zsh or fish
   man                  print the manual page: berth man | man -l -
   help, --help         print this
-  --version            print the version
+  version, -v          print the version
 
 ${TAIL_LINES.join('\n')}
 `;

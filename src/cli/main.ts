@@ -58,7 +58,13 @@ async function dispatch(given: readonly string[], program: Program): Promise<num
     return EXIT.done;
   }
   const input = parseCommand(command, args);
-  return (await (await command.load())(input, session)) ?? EXIT.done;
+  try {
+    return (await (await command.load())(input, session)) ?? EXIT.done;
+  } catch (error) {
+    if (!(error instanceof CliFailure)) throw error;
+    const { explained } = await import('./explain.ts');
+    throw explained(error, command, input);
+  }
 }
 
 /** Runs a command line, and says on the terminal why it failed. Returns the exit status. */

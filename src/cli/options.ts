@@ -1,3 +1,4 @@
+import type { Form } from './forms.ts';
 import type { Session } from './session.ts';
 
 /** An option of a command, for parsing, help and completion. */
@@ -13,11 +14,28 @@ export interface Option {
   suggested?: readonly string[];
   /** What its values name, for completion. */
   names?: Names;
+  /** How its values are written: others are refused before anything is asked. */
+  form?: Form;
+  /** The least number of the form count; by default 1. */
+  least?: number;
+  /** Its field in what is sent to the server, where that has another name. */
+  field?: string;
   help: string;
 }
 
 /** What the words of a command line may name. */
-export type Names = 'instance' | 'gpu' | 'key' | 'template' | 'registry' | 'webhook' | 'model' | 'profile';
+export type Names =
+  | 'instance'
+  | 'offer'
+  | 'gpu'
+  | 'key'
+  | 'template'
+  | 'registry'
+  | 'webhook'
+  | 'model'
+  | 'profile'
+  | 'port'
+  | 'address';
 
 export type Options = Readonly<Record<string, Option>>;
 
@@ -29,8 +47,8 @@ export interface Input {
   flag(name: string): boolean;
   text(name: string): string | undefined;
   texts(name: string): readonly string[];
-  /** The text as a whole number of at least `least`. Throws a usage failure for other text. */
-  number(name: string, least?: number): number | undefined;
+  /** The number of an option of the form count. */
+  number(name: string): number | undefined;
 }
 
 /** Does the work of a command. Its number is the exit status; without one it is 0. */
@@ -54,6 +72,8 @@ export interface Command {
   names?: Names;
   /** The next step after a wrong line, in place of its help. */
   hint?: string;
+  /** The value none is one of every option. */
+  clears?: boolean;
   /** What it reads from the terminal and takes from no command line: an operand too many may be this. */
   secret?: string;
   load: () => Promise<Run>;

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { usageFailure } from './failure.ts';
+import { wrongForm } from './forms.ts';
 import { didYouMean } from './nearest.ts';
 import type { Command, Input } from './options.ts';
 
@@ -58,6 +59,7 @@ export function parseCommand(command: Command, args: readonly string[]): Input {
     throw usageFailure(`berth ${command.name} takes nothing after --.`, `Run berth ${command.name} --help.`);
   }
   checkValues(command, values);
+  checkForms(command, values);
   checkOperands({ ...command, operands: command.operands.filter((word) => !word.startsWith('[--')) }, positionals);
   const text = (name: string): string | undefined => {
     const found = value(name);
@@ -72,11 +74,9 @@ export function parseCommand(command: Command, args: readonly string[]): Input {
       const found = value(name);
       return Array.isArray(found) ? found.map(String) : [];
     },
-    number: (name, least = 0) => {
+    number: (name) => {
       const found = text(name);
-      if (found === undefined) return undefined;
-      if (/^\d{1,15}$/.test(found) && Number(found) >= least) return Number(found);
-      throw usageFailure(`--${name} ${found} is not valid: write a whole number of ${least} or more.`);
+      return found === undefined ? undefined : Number(found);
     },
   };
 }
@@ -93,7 +93,8 @@ function parse(command: Command, args: string[]): { values: Record<string, unkno
       const next = didYouMean(unknown, known, (one) => `--${one}`) ?? help;
       throw usageFailure(`berth ${command.name} has no option --${unknown}.`, next);
     }
-    const [, bare] = /^Option '(?:-\w, )?--(\S+) <value>' argument missing$/.exec(said ?? '') ?? [];
+    const [, bare] =
+      /^Option '(?:-\w, )?--(\S+?)(?: <value>)?' argument (?:missing|is ambiguous)\.?$/.exec(said ?? '') ?? [];
     const { value = 'VALUE' } = command.options[bare ?? ''] ?? {};
     if (bare !== undefined) throw usageFailure(`--${bare} needs a value: write --${bare} ${value}.`, help);
     throw usageFailure(`${said?.replace(/\.$/, '')}.`, help);
@@ -106,5 +107,18 @@ function checkValues({ options }: Command, values: Record<string, unknown>): voi
     const given = values[name];
     if (known === undefined || typeof given !== 'string' || known.includes(given)) continue;
     throw usageFailure(`--${name} ${given} is not valid: write ${known.join(' or ')}.`, didYouMean(given, known));
+  }
+}
+
+/** Refuses values that are written in another form than those of an option. */
+function checkForms({ options, clears }: Command, values: Record<string, unknown>): void {
+  for (const [name, { form, least }] of Object.entries(options)) {
+    if (form === undefined) continue;
+    for (const given of [values[name]].flat()) {
+      if (typeof given !== 'string' || (clears === true && given === 'none')) continue;
+      const write = wrongForm(form, given, least);
+      if (write !== undefined)
+        throw usageFailure(`--${name} ${given} is not valid: write ${write}${clears === true ? ', or none' : ''}.`);
+    }
   }
 }

@@ -33,6 +33,8 @@ export interface Fit {
   kept?: readonly string[];
   /** Where the last column has sentences, the least width of it: they go on in lines below rather than being cut. */
   sentences?: number;
+  /** Widths of columns, by their titles, that hold what lines to come may have. */
+  least?: Readonly<Record<string, number>>;
   /** How a cell is drawn: the number of its colour (ECMA-48, select graphic rendition). */
   paint?: (title: string, cell: string) => number | undefined;
 }
@@ -43,8 +45,10 @@ const LEAST = 10;
 const LEAST_SENTENCE = 24;
 const GAP = '  ';
 
-function widthsOf(lines: readonly (readonly string[])[]): number[] {
-  return (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => widthOf(line[column] ?? ''))));
+function widthsOf(lines: readonly (readonly string[])[], { least = {} }: Fit): number[] {
+  return (lines[0] ?? []).map((title, column) =>
+    Math.max(least[title] ?? 0, ...lines.map((line) => widthOf(line[column] ?? ''))),
+  );
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
@@ -58,7 +62,7 @@ const withSentences = (widths: number[], { sentences = Infinity }: Fit): number[
 function dropped(lines: readonly (readonly string[])[], fit: Fit) {
   let shown = lines;
   for (const title of fit.optional) {
-    if (lengthOf(withSentences(widthsOf(shown), fit)) <= (fit.width ?? Infinity)) break;
+    if (lengthOf(withSentences(widthsOf(shown, fit), fit)) <= (fit.width ?? Infinity)) break;
     const column = shown[0]?.indexOf(title) ?? -1;
     if (column >= 0) shown = shown.map((line) => line.filter((_, index) => index !== column));
   }
@@ -68,7 +72,7 @@ function dropped(lines: readonly (readonly string[])[], fit: Fit) {
 /** The widths of the columns, the widest ones narrowed. The first stays: it names what other commands take. */
 function narrowed(lines: readonly (readonly string[])[], fit: Fit): number[] {
   const { width = Infinity, kept = [], sentences } = fit;
-  const widths = widthsOf(lines);
+  const widths = widthsOf(lines, fit);
   const whole = widths.at(-1) ?? 0;
   const columns = widths.map((_, column) => column).slice(1, sentences === undefined ? undefined : -1);
   if (sentences !== undefined) {

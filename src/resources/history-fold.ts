@@ -69,6 +69,11 @@ function datedEntries({ metadata, status = {} }: Reported): HistoryEntry[] {
   const { incarnation: start = 0, stages = {}, claim, ending } = status;
   const found: HistoryEntry[] = [];
   for (const stage of STAGES) {
+    // A start ends for its reason, and then its pod is gone: often in the same second.
+    if (stage === 'stopped' && ending !== undefined) {
+      const { at, reason, message } = ending;
+      found.push(entry({ at, reason, message, start }));
+    }
     const at = stages[stage];
     if (at === undefined) continue;
     const { reason, message } = STAGE_WORDS[stage];
@@ -85,10 +90,6 @@ function datedEntries({ metadata, status = {} }: Reported): HistoryEntry[] {
     const message = 'The GPUs of the instance are healthy again.';
     found.push(entry({ at: recovered, reason: GPUS_RECOVERED, message, start }));
   }
-  if (ending !== undefined) {
-    const { at, reason, message } = ending;
-    found.push(entry({ at, reason, message, start }));
-  }
   const at = metadata.deletionTimestamp;
   if (at !== undefined) found.push(entry({ at, reason: 'Deleting', message: 'Its deletion was asked for.', start }));
   return found;
@@ -99,6 +100,8 @@ function stateEntry({ metadata, status = {} }: Reported, at: string): HistoryEnt
   const ready = findCondition(status.conditions, 'Ready');
   if (ready === undefined || ready.status === 'True' || metadata.deletionTimestamp !== undefined) return undefined;
   if (ready.reason === status.ending?.reason) return undefined;
+  // Why the start ends is told: that its pod still stops would stand after it as if it followed from it.
+  if (ready.reason === 'Stopping' && status.ending !== undefined) return undefined;
   const { reason, message } = ready;
   return entry({ at, reason, message, start: status.incarnation ?? 0 });
 }
@@ -114,6 +117,10 @@ function withState(entries: readonly HistoryEntry[], state: HistoryEntry): Histo
   const { recordedAt: _before, ...rest } = last;
   const again = { ...rest, message: state.message, count: last.count + 1, lastAt: state.at };
   return entries.with(at, again);
+}
+
+function secondOf({ at }: HistoryEntry): number {
+  return Math.floor(Date.parse(at) / 1000);
 }
 
 /** Whether two versions of an instance have the same history. */
@@ -153,7 +160,8 @@ export function fold(
     );
   };
   const dated = datedEntries(instance).filter(isNew);
-  let entries = [...old, ...dated].toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at));
+  // Some times have milliseconds and most have not: within a second the order is that in which things happen.
+  let entries = [...old, ...dated].toSorted((a, b) => secondOf(a) - secondOf(b));
   const state = gone ? undefined : stateEntry(instance, at);
   if (state !== undefined) entries = withState(entries, state);
   if (gone && rest.endedAt === undefined) {

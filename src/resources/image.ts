@@ -17,6 +17,17 @@ export const REQUESTED_IMAGE_HINT =
 
 export const MAX_IMAGE_LENGTH = 512;
 
+const HOST = '(?:[a-zA-Z0-9-]+(?:\\.[a-zA-Z0-9-]+)*|\\[[a-fA-F0-9:]+\\])(?::[0-9]+)?';
+const COMPONENT = '[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*';
+const RUNNABLE = new RegExp(
+  `^(?:${HOST}/)?${COMPONENT}(?:/${COMPONENT})*(?::[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(?:@(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}))?$`,
+);
+
+/** Whether a container runtime takes the reference. The specification's pattern allows more, and nothing could run that. */
+export function isRunnable(image: string): boolean {
+  return RUNNABLE.test(image);
+}
+
 /** `hasPlainPath` as a rule of a kind. */
 export const PLAIN_PATH_RULE = "!self.matches('[./][./]|/([:@]|$)')";
 export const PLAIN_PATH_HINT = 'write the image without .. and //, as its registry has it';

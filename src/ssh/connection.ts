@@ -52,8 +52,8 @@ export interface LiveConnection {
   id: string;
   client: Connection;
   socket: Socket;
-  /** The terminal modes of the request that is being handled. */
-  modes: () => Buffer;
+  /** The terminal modes, value or command of the request that is being handled, as it came. */
+  bytes: () => Buffer;
   login: Login;
   key: AuthorizedKey;
   /** Aborts when the connection is gone. */

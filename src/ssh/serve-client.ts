@@ -16,7 +16,7 @@ import {
   refuseTinyPackets,
   RESOURCE_SHORTAGE,
   takeOverData,
-  takeOverModes,
+  takeOverRequests,
 } from './ssh2/private.ts';
 import { type Connection, type ServerChannel, type Session, SIGNATURES } from './ssh2/protocol.ts';
 import { SendQueue } from './ssh2/send-queue.ts';
@@ -120,7 +120,7 @@ class ChannelRequests {
 
 function liveConnection(
   gateway: Gateway,
-  { client, socket, modes }: Pick<LiveConnection, 'client' | 'socket' | 'modes'>,
+  { client, socket, bytes }: Pick<LiveConnection, 'client' | 'socket' | 'bytes'>,
   who: Authenticated,
 ): LiveConnection {
   const gone = new AbortController();
@@ -131,7 +131,7 @@ function liveConnection(
     id: randomUUID(),
     client,
     socket,
-    modes,
+    bytes,
     key: who.key,
     login: {
       namespace,
@@ -179,7 +179,7 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
   });
   announceSignatures(client, SIGNATURES);
   keepRightGuesses(client);
-  const modes = takeOverModes(client);
+  const bytes = takeOverRequests(client);
   takeOverData(client);
   guardPackets(client, socket, {
     clock,
@@ -218,7 +218,7 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
       client.end();
       return;
     }
-    const live = liveConnection(gateway, { client, socket, modes }, who);
+    const live = liveConnection(gateway, { client, socket, bytes }, who);
     const { id: connection, login } = live;
     guardWindow(live);
     guardRekey(live);

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { Router } from 'express';
+import { type RequestHandler, Router } from 'express';
 import helmet from 'helmet';
 import { dashboardBodies } from '../http/interface/bodies/body-shares.ts';
 import { jsonBody } from '../http/interface/bodies/json-body.ts';
@@ -18,6 +18,7 @@ const FOLDER = new URL('./public/', import.meta.url);
 /** The page finds its view by the address: every view is the same file. */
 const VIEWS = [
   '/',
+  '/instances',
   '/instances/:id',
   '/rent',
   '/rent/:template',
@@ -51,16 +52,29 @@ function notBuilt(): never {
   throw new ApiError('not_found', 'The page is not built. Run `npm run build:page`, and start Berth again.');
 }
 
+function fileAt({ file, type }: Pick<(typeof FILES)[number], 'file' | 'type'>): RequestHandler {
+  const path = new URL(file, FOLDER);
+  // A checkout has no bundle before the first build, and the roles without a page need none.
+  const read = existsSync(path) ? (): Buffer => readFileSync(path) : notBuilt;
+  return staticFile(read, { 'content-type': type, 'cache-control': 'no-cache' });
+}
+
 /** The page, and the files that it loads. */
 function pageRouter(): Router {
   const router = Router({ caseSensitive: true });
-  for (const { paths, file, type } of FILES) {
-    const path = new URL(file, FOLDER);
-    // A checkout has no bundle before the first build, and the roles without a page need none.
-    const read = existsSync(path) ? (): Buffer => readFileSync(path) : notBuilt;
-    router.get([...paths], staticFile(read, { 'content-type': type, 'cache-control': 'no-cache' }));
-  }
+  for (const one of FILES) router.get([...one.paths], fileAt(one));
   return router;
+}
+
+/** A path that no view has. People get the page, which says so and leads back; programs get an error. */
+function noPage(): RequestHandler {
+  const page = fileAt(FILES[0]);
+  return (request, response, next) => {
+    if (request.method !== 'GET' || request.accepts(['json', 'html']) !== 'html')
+      throw new ApiError('not_found', 'The dashboard has no page at this path. Open /dashboard.');
+    response.status(404);
+    return page(request, response, next);
+  };
 }
 
 /** Nothing from other hosts, nothing inline, no text that becomes code. */
@@ -99,8 +113,6 @@ export function dashboardRouter(deps: WebDeps): Router {
   router.use('/api', refuseForeignSites);
   router.use('/api/session', sessionRouter(context));
   router.use('/api', tokenRouter(context), poolsRouter(context), keysRouter(context));
-  router.use(() => {
-    throw new ApiError('not_found', 'The dashboard has no page at this path. Open /dashboard.');
-  });
+  router.use(noPage());
   return router;
 }

@@ -79,8 +79,8 @@ export async function scopesOf(
   if (!reads) {
     throw new ApiError(
       'not_allowed',
-      `${user.username} may not see what ${namespace} rents. An administrator of the cluster can allow it with the ` +
-        `roles of Berth in that namespace: berth-view to look, berth-edit to rent.`,
+      `There is no project ${namespace}, or you have no access to it. Ask an administrator of the cluster for a role ` +
+        `of Berth there: berth-view to look, berth-edit to rent. You are signed in as ${user.username}.`,
     );
   }
   const [writes, asks, sees] = await Promise.all([

@@ -98,6 +98,10 @@ test(
     await world.create('over', { maxDuration: '25s', onExpiry: 'Delete' });
     await world.create('free');
     for (const name of names) await world.reached(name, 'Running');
+    // Nodes count whole seconds: each has one to pay for before the silence.
+    const { stages } = (await world.get('free'))?.status ?? {};
+    const second = Date.parse(stages?.started ?? '') + 2_000;
+    await waitFor('a second that is billed', () => Date.now() >= second);
     await node.silence();
     await noticeSilence(world, node.name);
     // 40 seconds: the limits of both would be over.

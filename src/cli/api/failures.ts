@@ -14,6 +14,8 @@ export class ApiFailure extends CliFailure {
   readonly code: string;
   /** Free offers near to the one that was asked for. */
   readonly alternatives: readonly OfferRecord[];
+  /** What is not valid, and where in what was sent. */
+  readonly fields: readonly { path: string; expected: string }[];
 
   constructor(url: string, status: number, error: ErrorBody) {
     const code = String(error.code ?? '');
@@ -25,6 +27,9 @@ export class ApiFailure extends CliFailure {
     this.status = status;
     this.code = code;
     this.alternatives = Array.isArray(error.alternatives) ? error.alternatives : [];
+    this.fields = Array.isArray(error.fields)
+      ? error.fields.map(({ path, expected }) => ({ path: String(path), expected: String(expected) }))
+      : [];
   }
 }
 
@@ -33,6 +38,7 @@ interface ErrorBody {
   /** A number on the model endpoints. */
   code?: string | number;
   alternatives?: OfferRecord[];
+  fields?: ApiFailure['fields'];
   incident_id?: unknown;
 }
 
@@ -56,8 +62,9 @@ const NEXT = new Map<string, string>(
     template_read_only:
       'berth templates show ID prints it, and berth templates create --file makes a copy of your own.',
     instance_not_found: 'berth ls lists your instances.',
-    instance_not_running: 'berth start INSTANCE starts it, and berth show INSTANCE says what it does.',
-    instance_deleting: 'berth events INSTANCE tells when it is gone.',
+    instance_not_running:
+      'berth show INSTANCE says why, and berth start INSTANCE starts one that is stopped or failed.',
+    instance_deleting: 'berth events -f INSTANCE ends when it is gone.',
     instance_simulated: 'berth offers says in its notes which offers are simulated.',
     log_not_found: 'berth logs INSTANCE without --previous and --start prints the last log.',
     ssh_key_not_found: 'berth ssh-keys lists your SSH keys.',

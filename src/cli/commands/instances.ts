@@ -48,6 +48,9 @@ export async function list(input: Input, session: Session): Promise<void> {
   });
 }
 
+/** The longest state: lines come one by one. */
+const LEAST = { STATE: 11 };
+
 /** Prints a line for each instance, and another one for each change, over lost connections. */
 async function watch(api: Api, input: Input, session: Session): Promise<void> {
   const { terminal } = session;
@@ -58,11 +61,9 @@ async function watch(api: Api, input: Input, session: Session): Promise<void> {
     if (input.flag('json')) return terminal.out(records.map((one) => `${JSON.stringify(one)}\n`).join(''));
     if (input.text('output') === 'name') return terminal.out(records.map(({ id }) => `${plain(id)}\n`).join(''));
     const rows = records.map((one) => rowOf(one, session));
-    const shown = isWide
-      ? rows
-      : rows.map(([id = '', name = '', state = '', gpu = '']) => [id, state.padEnd(11), gpu, name]);
+    const shown = isWide ? rows : rows.map(([id = '', name = '', state = '', gpu = '']) => [id, state, gpu, name]);
     const width = isWide ? undefined : terminal.columns.out;
-    const text = table(titles, shown, { width, optional: [], paint: stateColours(session) });
+    const text = table(titles, shown, { width, optional: [], least: LEAST, paint: stateColours(session) });
     await terminal.out(isFirst ? text : text.slice(text.indexOf('\n') + 1));
     isFirst = false;
   };
@@ -99,7 +100,7 @@ export async function show(input: Input, session: Session): Promise<void> {
     ['ports', ports.map(({ container_port: port, protocol }) => `${port}/${protocol}`).join(', ')],
     ['created', record.created_at],
     ['billed since', record.stages['stopped'] === undefined ? record.stages['started'] : undefined],
-    ['login works since', record.stages['ready']],
+    ['SSH ready since', record.stages['ready']],
     ['ends', record.expires_at ?? undefined],
     ['idle timeout', record.idle_timeout ?? undefined],
     ['ssh', record.ssh?.command],

@@ -1,7 +1,9 @@
 import { Api } from '../api/client.ts';
 import { openUrl } from '../browser.ts';
 import type { Input } from '../options.ts';
-import type { Session } from '../session.ts';
+import type { LimitsRecord } from '../../wire/records.ts';
+import { printJson, type Session } from '../session.ts';
+import { pairs } from '../text.ts';
 import {
   type Access,
   allowedBy,
@@ -9,6 +11,7 @@ import {
   checkedKey,
   dashboardOf,
   forgetAccess,
+  profileOf,
   requireEncrypted,
   storeAccess,
 } from '../settings.ts';
@@ -31,6 +34,29 @@ async function openKeyPage(url: string, terminal: Session['terminal']): Promise<
   const page = dashboardOf(url, '/api-access');
   const isOpened = terminal.interactive && (await openUrl(page));
   terminal.say(`${isOpened ? 'Opened' : 'Open'} ${page}. Sign in there, make an API key, and paste it here.`);
+}
+
+/** `berth whoami`: the server, the tenant and the key of the next commands. */
+export async function whoami(input: Input, session: Session): Promise<void> {
+  const { terminal, env } = session;
+  const api = await session.api();
+  const { namespace, caller } = await api.get<LimitsRecord>('/limits');
+  const [server, profile] = [dashboardOf(api.url).replace(/\/dashboard$/, ''), await profileOf(env)];
+  const isOfEnvironment = Boolean(env['BERTH_API_KEY']);
+  if (input.flag('json'))
+    return printJson(session, { server, profile: isOfEnvironment ? null : profile, namespace, caller });
+  await terminal.out(
+    pairs(
+      [
+        ['server', server],
+        ['login', isOfEnvironment ? 'BERTH_API_KEY' : `profile ${profile}`],
+        ['project', namespace],
+        ['key', caller.name === null ? caller.id : `${caller.name} (${caller.id})`],
+        ['scopes', caller.scopes.join(', ')],
+      ],
+      terminal.columns.out,
+    ),
+  );
 }
 
 /** `berth logout`: forgets the stored key. */

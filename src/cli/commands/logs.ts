@@ -1,5 +1,6 @@
 import type { Api } from '../api/client.ts';
 import { findInstance, instancePath } from '../api/find-instance.ts';
+import { followEvents } from '../api/follow-events.ts';
 import { followLog, lineOf, noticeOf } from '../api/follow-log.ts';
 import type { EventRecord, List, LogLine, LogRecord } from '../../wire/records.ts';
 import { CliFailure, EXIT } from '../failure.ts';
@@ -13,7 +14,7 @@ function queryOf(input: Input): URLSearchParams {
   const since = input.text('since');
   if (tail !== undefined) query.set('tail', String(tail));
   if (since !== undefined) query.set('since', since);
-  const start = input.number('start', 1);
+  const start = input.number('start');
   if (input.flag('previous')) query.set('previous', 'true');
   if (start !== undefined) query.set('start', String(start));
   return query;
@@ -62,18 +63,51 @@ async function idOf(api: Api, wanted: string): Promise<string> {
   }
 }
 
+const TITLES = ['TIME (UTC)', 'TYPE', 'WHAT', 'MESSAGE'];
+/** What most reasons fit into: the lines of a history that is followed come one by one. */
+const LEAST = { TYPE: 7, WHAT: 18 };
+
+/** A time to the second, which is what the API server keeps of most; on a screen, where the history has a week, without its year. */
+function timeText(at: string, { terminal }: Session): string {
+  const second = at.slice(0, 19);
+  return terminal.columns.out === undefined ? `${second}Z` : second.slice(5).replace('T', ' ');
+}
+
+function printEvents(session: Session): (events: readonly EventRecord[]) => Promise<void> {
+  const { terminal } = session;
+  let isFirst = true;
+  return async (events) => {
+    const rows = events.map(({ at, last_at: last, count, type, reason, message }) => [
+      timeText(last ?? at, session),
+      type,
+      count === 1 ? reason : `${reason} (${count} times)`,
+      message,
+    ]);
+    const fit = { width: terminal.columns.out, optional: ['TYPE'], sentences: 24, least: LEAST };
+    const text = table(TITLES, rows, fit);
+    await terminal.out(isFirst ? text : text.slice(text.indexOf('\n') + 1));
+    isFirst = false;
+  };
+}
+
+/** Prints each event as it happens, over lost connections and from replica to replica, until the instance is gone. */
+async function followHistory(api: Api, path: string, input: Input, session: Session): Promise<void> {
+  const { terminal } = session;
+  const print = printEvents(session);
+  const onBreak = (): void => terminal.say('The connection broke. Trying again.');
+  for await (const { type, data } of followEvents(api, path, session, { refusals: 5, onBreak })) {
+    if (type === 'end') return terminal.say(plain((JSON.parse(data) as { message: string }).message));
+    if (type !== 'event') continue;
+    const event = JSON.parse(data) as EventRecord;
+    await (input.flag('json') ? terminal.out(`${JSON.stringify(event)}\n`) : print([event]));
+  }
+}
+
 /** `berth events`: what happened to an instance, in words. */
 export async function events(input: Input, session: Session): Promise<void> {
   const api = await session.api();
-  const id = await idOf(api, input.operands[0] ?? '');
-  const answer = await api.get<List<EventRecord>>(instancePath(id, '/events'));
-  if (input.flag('json')) return printJson(session, answer);
-  const rows = answer.data.map(({ at, count, type, reason, message }) => [
-    session.terminal.columns.out === undefined ? at : at.slice(5, 19).replace('T', ' '),
-    type,
-    count === 1 ? reason : `${reason} (${count} times)`,
-    message,
-  ]);
-  const fit = { width: session.terminal.columns.out, optional: ['TYPE'], sentences: 24 };
-  await session.terminal.out(table(['TIME (UTC)', 'TYPE', 'WHAT', 'MESSAGE'], rows, fit));
+  const path = instancePath(await idOf(api, input.operands[0] ?? ''), '/events');
+  if (input.flag('follow')) return followHistory(api, path, input, session);
+  const answer = await api.get<List<EventRecord>>(path);
+  await (input.flag('json') ? printJson(session, answer) : printEvents(session)(answer.data));
 }

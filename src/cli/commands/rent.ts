@@ -114,10 +114,10 @@ export async function rentWith(
     offer === undefined
       ? 'Wait in line, and rent'
       : `Rent ${offer.gpu_count} x ${plain(offer.gpu_name)} for ${priceOf(offer, input.flag('interruptible'))} per hour`;
+  const place = offer === undefined ? { gpu: gpuOf(found, input) } : { ask_id: offer.id };
   if (input.flag('yes')) terminal.say(`${what}.`);
   if (!(await confirm(session, `${what}?`, input.flag('yes')))) throw new CliFailure('Nothing was rented.');
   await before?.(api);
-  const place = offer === undefined ? { gpu: gpuOf(found, input) } : { ask_id: offer.id };
   const created = await create(api, { ...body, ...place }, session);
   terminal.say(`Rented ${created.id}.`);
   for (const warning of created.warnings) terminal.say(`Warning: ${plain(warning)}`);

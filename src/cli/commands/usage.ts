@@ -3,14 +3,39 @@ import type { Input } from '../options.ts';
 import { printJson, type Session } from '../session.ts';
 import { pairs, table } from '../text.ts';
 
-const TITLES: Readonly<Record<string, string>> = { day: 'DAY', instance: 'ID', key: 'BY', model: 'MODEL' };
+const TITLES: Readonly<Record<string, string>> = {
+  day: 'DAY',
+  instance: 'ID',
+  key: 'BY',
+  starter: 'STARTED BY',
+  model: 'MODEL',
+};
+
+/** In a currency, and in GPU-hours: on a screen, what is less stands in one line with all that is less. */
+const SMALL = { cost: 0.01, hours: 0.005 };
+
+type Item = UsageAnswer['items'][number];
+
+/** The items that are worth a line, and the sums of the others by currency. */
+function folded(items: readonly Item[]): { shown: readonly Item[]; small: readonly string[] } {
+  const isSmall = ({ cost, gpu_seconds: seconds, open }: Item): boolean =>
+    !open && Math.abs(Number(cost)) < SMALL.cost && Math.abs(seconds) < SMALL.hours * 3600;
+  const small = items.filter(isSmall);
+  // One line more is as short as what is said in its place.
+  if (small.length < 2) return { shown: items, small: [] };
+  const sums = [...Map.groupBy(small, ({ currency }) => currency)].map(([currency, some]) => {
+    const cost = some.reduce((sum, one) => sum + Number(one.cost), 0);
+    return `${some.length} more with ${cost.toFixed(4)} ${currency} together`;
+  });
+  return { shown: items.filter((one) => !isSmall(one)), small: sums };
+}
 
 function hoursOf(gpuSeconds: number): string {
   return (gpuSeconds / 3600).toFixed(2);
 }
 
 /** Models have no GPU, and several GPUs no name. */
-function productOf({ product, gpu_seconds: seconds }: UsageAnswer['items'][number]): string {
+function productOf({ product, gpu_seconds: seconds }: Item): string {
   return product ?? (seconds === 0 ? '-' : 'several');
 }
 
@@ -23,8 +48,11 @@ function costsOf({ group, from, to, items, totals }: UsageAnswer, width: number 
   if (items.length === 0) return undefined;
   const hasTokens = totals.some(({ calls }) => calls > 0);
   const tokens = (one: UsedAmount): string[] => (hasTokens ? tokensOf(one) : []);
-  const rows = items.map((one) => [
+  const { shown, small } = width === undefined ? { shown: items, small: [] } : folded(items);
+  const hasNames = shown.some(({ name }) => Boolean(name));
+  const rows = shown.map((one) => [
     one.group,
+    ...(hasNames ? [one.name ?? ''] : []),
     productOf(one),
     hoursOf(one.gpu_seconds),
     ...tokens(one),
@@ -33,15 +61,18 @@ function costsOf({ group, from, to, items, totals }: UsageAnswer, width: number 
   ]);
   const sums = totals.map((total) => [
     'all',
+    ...(hasNames ? [''] : []),
     `${from} to ${to}`,
     hoursOf(total.gpu_seconds),
     ...tokens(total),
     `${total.cost} ${total.currency}`,
     '',
   ]);
-  const titles = ['GPU', 'GPU HOURS', ...(hasTokens ? ['TOKENS IN', 'TOKENS OUT'] : []), 'COST', 'RUNNING'];
-  const fit = { width, optional: ['RUNNING', 'GPU HOURS'], kept: ['COST'] };
-  return table([TITLES[group] ?? 'GROUP', ...titles], [...rows, ...sums], fit);
+  const names = hasNames ? ['NAME'] : [];
+  const titles = [...names, 'GPU', 'GPU HOURS', ...(hasTokens ? ['TOKENS IN', 'TOKENS OUT'] : []), 'COST', 'RUNNING'];
+  const fit = { width, optional: ['RUNNING', 'GPU HOURS'], kept: ['COST', 'NAME'] };
+  const text = table([TITLES[group] ?? 'GROUP', ...titles], [...rows, ...sums], fit);
+  return `${text}${small.map((line) => `${line}: --json has all.\n`).join('')}`;
 }
 
 function limitLines(limits: LimitsRecord): [string, string][] {

@@ -12,7 +12,7 @@ export const PROGRAM: Options = {
     suggested: ['ssh', 'jupyter', 'args'],
     help: 'ssh (default), jupyter or args',
   },
-  disk: { type: 'string', value: 'GB', help: 'size of the disk at /workspace' },
+  disk: { type: 'string', value: 'GB', form: 'count', field: 'disk_gb', help: 'size of the disk at /workspace' },
   env: {
     type: 'string',
     short: 'e',
@@ -26,6 +26,7 @@ export const PROGRAM: Options = {
     short: 'p',
     multiple: true,
     value: 'PORT[/udp]',
+    field: 'ports',
     help: 'port that programs in the instance serve',
   },
   'on-start': { type: 'string', value: 'FILE', help: 'shell script that runs after each start' },
@@ -42,8 +43,13 @@ export const NAMED: Options = { name: { type: 'string', short: 'n', value: 'TEXT
 
 /** What an instance alone has. */
 export const LIFE: Options = {
-  'max-duration': { type: 'string', value: 'TIME', help: 'ends each start after, for example, 12h' },
-  'idle-timeout': { type: 'string', value: 'TIME', help: 'ends the start after this time without a session' },
+  'max-duration': { type: 'string', value: 'TIME', form: 'duration', help: 'ends each start after, for example, 12h' },
+  'idle-timeout': {
+    type: 'string',
+    value: 'TIME',
+    form: 'duration',
+    help: 'ends the start after this time without a session',
+  },
   'on-expiry': {
     type: 'string',
     value: 'WHAT',
@@ -60,6 +66,8 @@ export const LIFE: Options = {
     type: 'string',
     multiple: true,
     value: 'ID',
+    form: 'id',
+    field: 'ssh_key_ids',
     names: 'key',
     help: 'SSH key that opens it; by default all keys do',
   },
@@ -120,7 +128,7 @@ export async function programOf(input: Input, env: Environment): Promise<Record<
   ];
   return present({
     runtype: input.text('runtype'),
-    disk_gb: input.number('disk', 1),
+    disk_gb: input.number('disk'),
     env: variables.length === 0 ? undefined : Object.fromEntries(variables),
     ports: some(input.texts('port').map(portOf)),
     on_start: await fileOf('on-start', input.text('on-start')),
@@ -129,13 +137,14 @@ export async function programOf(input: Input, env: Environment): Promise<Record<
   });
 }
 
-/** The ids of --key. */
-export function keyIds(input: Input): readonly number[] | undefined {
-  const ids = input.texts('key').map((text) => {
-    if (!/^\d{1,15}$/.test(text)) throw usageFailure(`--key ${text} is not valid: berth ssh-keys shows the ids.`);
-    return Number(text);
-  });
-  return some(ids);
+/** The ids of --key; null for none where `clear` allows it. */
+function keyIds(input: Input, clear = false): readonly number[] | null | undefined {
+  const words = input.texts('key');
+  if (clear && words.includes('none')) {
+    if (words.length === 1) return null;
+    throw usageFailure('--key none is not valid beside other keys.', 'Write ids, or only --key none.');
+  }
+  return some(words.map(Number));
 }
 
 /** The fields of LIFE. `none` clears where `clear` allows it. */
@@ -151,6 +160,6 @@ export function lifeOf(input: Input, clear = false): Record<string, unknown> {
     on_expiry: input.text('on-expiry'),
     on_gpu_failure: input.text('on-gpu-failure'),
     max_price_per_hour: text('max-price'),
-    ssh_key_ids: keyIds(input),
+    ssh_key_ids: keyIds(input, clear),
   });
 }

@@ -9,12 +9,12 @@ import { plain } from '../text.ts';
 type Stage = keyof InstanceRecord['stages'];
 
 const STAGES = {
-  accepted: 'accepted',
-  claimed: 'has a place',
-  scheduled: 'has a node',
-  pulled: 'has its image',
-  started: 'runs',
-  ready: 'login works',
+  accepted: 'queued',
+  claimed: 'GPU assigned',
+  scheduled: 'scheduled',
+  pulled: 'image pulled',
+  started: 'started',
+  ready: 'SSH ready',
 } as const satisfies Partial<Record<Stage, string>>;
 
 /** States that no start leaves by itself. */

@@ -6,14 +6,28 @@ import type { Input, Options } from '../options.ts';
 import { plain } from '../text.ts';
 
 /** The image. */
-export const IMAGE: Options = { image: { type: 'string', short: 'i', value: 'IMAGE', help: 'container image' } };
+export const IMAGE: Options = {
+  image: { type: 'string', short: 'i', value: 'IMAGE', field: 'template_image', help: 'container image' },
+};
 
 /** What says which offers are wanted. */
 export const FILTERS: Options = {
   gpu: { type: 'string', short: 'g', value: 'NAME', names: 'gpu', help: 'GPUs of this name, for example h100' },
-  gpus: { type: 'string', value: 'N', help: 'number of GPUs' },
-  memory: { type: 'string', value: 'GB', help: 'memory of one GPU, at least' },
-  'max-price': { type: 'string', value: 'AMOUNT', help: 'largest price of an hour, also of later starts' },
+  gpus: { type: 'string', value: 'N', form: 'count', field: 'gpu_count', help: 'number of GPUs' },
+  memory: {
+    type: 'string',
+    value: 'GB',
+    form: 'count',
+    field: 'min_gpu_memory_mb',
+    help: 'memory of one GPU, at least',
+  },
+  'max-price': {
+    type: 'string',
+    value: 'AMOUNT',
+    form: 'amount',
+    field: 'max_price_per_hour',
+    help: 'largest price of an hour, also of later starts',
+  },
   interruptible: { type: 'boolean', help: 'cheaper; others may take the place' },
   ...IMAGE,
 };
@@ -23,9 +37,9 @@ const MIB_OF_GB = 1e9 / 1_048_576;
 
 /** The body of POST /offers/search for these options. */
 export function searchOf(input: Input): Record<string, unknown> {
-  const memory = input.number('memory', 1);
+  const memory = input.number('memory');
   const entries = {
-    gpu_count: input.number('gpus', 1),
+    gpu_count: input.number('gpus'),
     min_gpu_memory_mb: memory === undefined ? undefined : Math.floor(memory * MIB_OF_GB),
     max_price_per_hour: input.text('max-price'),
     image: input.text('image'),

@@ -15,7 +15,22 @@ const TEMPLATE_OPTIONS: Options = {
   ...JSON_OPTION,
 };
 
-/** Commands for what a tenant has beside instances. */
+/** The types that people wait for; docs/webhooks.md has the others. */
+const EVENT_TYPES = [
+  'instance.accepted',
+  'instance.ready',
+  'instance.preempted',
+  'instance.container_failed',
+  'instance.gpu_unhealthy',
+  'instance.node_lost',
+  'instance.expired',
+  'instance.stopped',
+  'instance.deleted',
+  'budget.near',
+  'budget.spent',
+];
+
+/** Commands for what a tenant has besides instances. */
 export const ACCOUNT: Command[] = [
   {
     name: 'ssh-keys',
@@ -121,6 +136,8 @@ export const ACCOUNT: Command[] = [
         type: 'string',
         multiple: true,
         value: 'TYPE',
+        field: 'events',
+        suggested: EVENT_TYPES,
         help: 'only events of this type; again for more types',
       },
       ...NAMED,
@@ -161,14 +178,17 @@ export const ACCOUNT: Command[] = [
       since: {
         type: 'string',
         value: 'DAY',
+        form: 'day',
+        field: 'from',
         help: 'first day in UTC; without it the first of the month',
       },
-      until: { type: 'string', value: 'DAY', help: 'last day; by default today' },
+      until: { type: 'string', value: 'DAY', form: 'day', field: 'to', help: 'last day; by default today' },
       by: {
         type: 'string',
         value: 'GROUP',
-        values: ['instance', 'day', 'key', 'model'],
-        help: 'instance (by default), day, key or model',
+        values: ['instance', 'day', 'key', 'starter', 'model'],
+        field: 'group',
+        help: 'instance (by default), day, key, starter or model',
       },
       ...JSON_OPTION,
     },

@@ -9,6 +9,7 @@ const ACCESS: Command[] = [
     name: 'login',
     summary: 'store a server and the API key for it',
     operands: ['URL'],
+    names: 'address',
     options: {
       web: { type: 'boolean', short: 'w', help: 'open the page that makes keys in a browser' },
       'plain-http': { type: 'boolean', help: 'send the key without encryption, where others can read it' },
@@ -23,6 +24,13 @@ const ACCESS: Command[] = [
     operands: [],
     options: {},
     load: async () => (await import('../commands/login.ts')).logout,
+  },
+  {
+    name: 'whoami',
+    summary: 'show your server, project and key',
+    operands: [],
+    options: JSON_OPTION,
+    load: async () => (await import('../commands/login.ts')).whoami,
   },
   {
     name: 'profiles',
@@ -42,12 +50,24 @@ const ACCESS: Command[] = [
   },
 ];
 
+const OFFER: Options = {
+  offer: {
+    type: 'string',
+    value: 'ID',
+    form: 'id',
+    names: 'offer',
+    field: 'ask_id',
+    help: 'the offer; by default the cheapest free one that fits',
+  },
+};
+
 const TEMPLATE: Options = {
   template: {
     type: 'string',
     short: 't',
     value: 'TEMPLATE',
     names: 'template',
+    field: 'template_id',
     help: 'id or name, of berth templates',
   },
 };
@@ -66,7 +86,7 @@ const RUN: Command = {
     output: { type: 'string', short: 'o', value: 'FOLDER', help: 'for what it writes; by default berth-ID' },
     'no-fetch': { type: 'boolean', help: 'fetch nothing of what it writes' },
     attach: { type: 'string', value: 'INSTANCE', names: 'instance', help: 'come back to a run that goes on' },
-    offer: { type: 'string', value: 'ID', help: 'the offer; by default the cheapest free one that fits' },
+    ...OFFER,
     ...FILTERS,
     ...TEMPLATE,
     ...RUN_LIFE,
@@ -93,7 +113,7 @@ const RENTING: Command[] = [
     summary: 'rent an instance; asks for what is not given',
     operands: ['[-- WORD...]'],
     options: {
-      offer: { type: 'string', value: 'ID', help: 'the offer; by default the cheapest free one that fits' },
+      ...OFFER,
       ...FILTERS,
       ...TEMPLATE,
       ...LIFE,
@@ -150,7 +170,12 @@ export const COMMANDS: readonly Command[] = GROUPS.flatMap(([, commands]) => com
 
 /** What may stand first in a command line, beside the aliases. */
 export function commandNames(): string[] {
-  return [...new Set(COMMANDS.map(({ name }) => name.split(' ', 1)[0] ?? ''))].concat('completion', 'man', 'help');
+  return [...new Set(COMMANDS.map(({ name }) => name.split(' ', 1)[0] ?? ''))].concat(
+    'completion',
+    'man',
+    'help',
+    'version',
+  );
 }
 
 /** The command that the words begin with, and the words after its name; undefined when there is none. */

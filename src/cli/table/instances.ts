@@ -34,10 +34,15 @@ export const INSTANCES: Command[] = [
     operands: INSTANCE,
     options: {
       follow: { type: 'boolean', short: 'f', help: 'go on with new lines' },
-      tail: { type: 'string', short: 'n', value: 'N', help: 'only the last lines' },
-      since: { type: 'string', value: 'TIME', help: 'only lines of the last 10m, or since an RFC 3339 time' },
+      tail: { type: 'string', short: 'n', value: 'N', form: 'count', least: 0, help: 'only the last lines' },
+      since: {
+        type: 'string',
+        value: 'TIME',
+        form: 'since',
+        help: 'only lines of the last 10m, or since an RFC 3339 time',
+      },
       previous: { type: 'boolean', help: 'before the last restart of the container' },
-      start: { type: 'string', value: 'N', help: 'of the N-th start, which berth events numbers' },
+      start: { type: 'string', value: 'N', form: 'count', help: 'of the N-th start, which berth events numbers' },
       ...JSON_OPTION,
     },
     load: async () => (await import('../commands/logs.ts')).logs,
@@ -46,7 +51,7 @@ export const INSTANCES: Command[] = [
     name: 'events',
     summary: 'show the history of an instance',
     operands: INSTANCE,
-    options: JSON_OPTION,
+    options: { follow: { type: 'boolean', short: 'f', help: 'go on with what happens' }, ...JSON_OPTION },
     load: async () => (await import('../commands/logs.ts')).events,
   },
   {
@@ -138,11 +143,18 @@ export const INSTANCES: Command[] = [
   },
   {
     name: 'set',
-    summary: 'change settings of an instance; none clears',
+    summary: 'change settings (use "none" to clear)',
     operands: INSTANCE,
+    clears: true,
     options: {
       label: { type: 'string', value: 'TEXT', help: 'free text' },
-      'max-price': { type: 'string', value: 'AMOUNT', help: 'most that a start may cost per hour' },
+      'max-price': {
+        type: 'string',
+        value: 'AMOUNT',
+        form: 'amount',
+        field: 'max_price_per_hour',
+        help: 'most that a start may cost per hour',
+      },
       ...LIFE,
       ...JSON_OPTION,
     },

@@ -158,5 +158,5 @@ export class HangWatch {
 /** Ends the calls under way, most of which go elsewhere, and sends no other here for a while. */
 function giveUp({ breaker, flights }: Endpoint, restMs: number): void {
   breaker.rest(restMs);
-  for (const flight of flights) flight.giveUp(new HungError('The model server answers nobody.'));
+  for (const flight of flights) flight.giveUp(new HungError('The model server is not responding.'));
 }

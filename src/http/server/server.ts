@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { runReaper } from '../features/instances/reaper.ts';
 import { isWebSocket, serveUpgrades } from '../interface/upgrades.ts';
@@ -50,6 +50,16 @@ interface Door {
   cutUpgraded: () => void;
 }
 
+/** Says 100 Continue when somebody begins to read the body, and not before: a client without a valid key hears its 401 alone. */
+function continueWhenRead(request: IncomingMessage, response: ServerResponse): void {
+  const begin = (event: string | symbol): void => {
+    if (event !== 'data' && event !== 'readable') return;
+    request.off('newListener', begin);
+    if (!response.headersSent) response.writeContinue();
+  };
+  request.on('newListener', begin);
+}
+
 /** Serves the API. Rejects when an address cannot be used. */
 export async function startApi(options: ApiOptions): Promise<ApiServer> {
   const { address, ingress, ...deps } = options;
@@ -68,6 +78,10 @@ export async function startApi(options: ApiOptions): Promise<ApiServer> {
     server.on('clientError', answerBroken);
     // Node would close the connection, and answer 417 without a body to an Expect that it does not know.
     server.on('connect', (_request, socket: Socket) => answerBroken(new Error('CONNECT is for proxies.'), socket));
+    server.on('checkContinue', (request, response) => {
+      continueWhenRead(request, response);
+      server.emit('request', request, response);
+    });
     server.on('checkExpectation', (request, response) => server.emit('request', request, response));
     const { address: host, port } = await listen(server, at);
     return { address: { host, port }, server, cutUpgraded };

@@ -52,13 +52,13 @@ async function runScript(
 }
 
 async function sendScript(stream: ExecStream, launch: Launch, target: PodTarget): Promise<void> {
-  const line = encodeLine(sessionScript(launch, target.tools));
   if (launch.terminal !== undefined) {
     stream.resize(launch.terminal.columns, launch.terminal.rows);
     const signal = AbortSignal.timeout(LAUNCH_TIMEOUT_MS);
     if ((await readUntil(stream.stdout, READY_BYTE, { limit: MAX_PRELUDE, signal })) === undefined) return;
   }
-  stream.stdin.write(line);
+  // With the size that the window has now.
+  stream.stdin.write(encodeLine(sessionScript(launch, target.tools)));
 }
 
 /** Ends a session, that of the leader where one is given. Tries for half a minute. Never rejects. */

@@ -15,9 +15,12 @@ export interface Terminal {
   modes: readonly string[];
 }
 
+/** What a user gives: text, or bytes that need not be UTF-8. */
+type Given = string | Buffer;
+
 export type Action =
   | { kind: 'shell' }
-  | { kind: 'command'; command: string }
+  | { kind: 'command'; command: Given }
   | { kind: 'program'; argv: readonly string[] }
   | { kind: 'sftp' };
 
@@ -30,7 +33,7 @@ export interface Launch {
   endMarker: string | undefined;
   action: Action;
   terminal: Terminal | undefined;
-  env: ReadonlyMap<string, string>;
+  env: ReadonlyMap<string, Given>;
 }
 
 /**
@@ -57,10 +60,15 @@ export const DIRECT_LAUNCHER: readonly string[] = [
   'IFS= read -r _b <&3; exec 3<&-; eval "$(printf %b "$_b")"',
 ];
 
-/** One line that `printf %b` turns back into the text's UTF-8 bytes, in dash, bash and busybox alike. */
-export function encodeLine(text: string): string {
+/** The text as Node holds bytes in a string: each as one character. */
+function binary(given: Given): string {
+  return (typeof given === 'string' ? Buffer.from(given) : given).toString('latin1');
+}
+
+/** One line that `printf %b` turns back into the bytes, those of UTF-8 for a text, in dash, bash and busybox alike. */
+export function encodeLine(given: Given): string {
   let line = '';
-  for (const byte of Buffer.from(text)) {
+  for (const byte of typeof given === 'string' ? Buffer.from(given) : given) {
     const plain = byte >= 0x20 && byte < 0x7f && byte !== 0x5c;
     line += plain ? String.fromCharCode(byte) : `\\0${byte.toString(8).padStart(3, '0')}`;
   }
@@ -92,12 +100,14 @@ for _e in "$_s" "$SHELL" /bin/bash /usr/bin/bash /bin/sh ${TOOLS_BIN}/sh; do
   if [ -x "$_e" ]; then break; fi
 done
 export SHELL="$_e"
-unset SHLVL
 cd "$HOME" 2>/dev/null || cd /
+unset SHLVL OLDPWD
 `;
 
+/** Shells of POSIX, which take a word after a command for their name. */
+const POSIX_SHELLS = 'bash|zsh|ksh|mksh|dash|ash|sh';
 /** Shells that read the files of a login before a command, with -l and -c. */
-const LOGIN_SHELLS = 'bash|zsh|fish|ksh|mksh|dash|ash|sh';
+const LOGIN_SHELLS = `${POSIX_SHELLS}|fish`;
 
 /**
  * The user's shell after the files of a login: /etc/profile, ~/.profile and what else it reads then. On Debian the first one
@@ -128,51 +138,61 @@ const SFTP_SERVERS = [
 
 const FIND_SFTP_SERVER = `for _e in ${SFTP_SERVERS.join(' ')}; do if [ -x "$_e" ]; then break; fi; done\n`;
 
-/** One command. It may have several lines, when what the user asked for has. */
-function programOf(action: Action): string {
-  if (action.kind === 'shell') return '"$@"';
-  if (action.kind === 'program') return action.argv.map(quote).join(' ');
-  return action.kind === 'sftp' ? '"$_e"' : `"$SHELL" -c ${quote(action.command)}`;
+/** Makes a command the words that run it. `$0` is the bare name of the shell, as with sshd: messages begin with it. */
+function commandWords(command: string): string {
+  return `set -- "$SHELL" -c ${quote(command)}
+case "\${SHELL##*/}" in ${POSIX_SHELLS}) set -- "$@" "\${SHELL##*/}";; esac
+`;
+}
+
+/** What stands before the program, and the program as one simple command. */
+function programOf(action: Action, tools: boolean): [before: string, program: string] {
+  if (action.kind === 'program') return ['', action.argv.map((word) => quote(binary(word))).join(' ')];
+  if (action.kind === 'sftp') return [FIND_SFTP_SERVER, '"$_e"'];
+  if (action.kind === 'shell') return [loginShell(tools), '"$@"'];
+  const command = binary(action.command);
+  // OpenSSH's scp refuses a user without an entry in /etc/passwd, so its server half always comes from the tools.
+  const path = SCP_SERVER.test(command) ? `PATH="${TOOLS_BIN}:$PATH"\n` : '';
+  return [`${path}${commandWords(command)}`, '"$@"'];
 }
 
 /**
  * Runs the program, says when it has ended, and reads on until the gateway closes stdin. When a process ends while bytes
  * are on their way to it, the kubelet resets the connection, and the exit status and the last output are lost: then
  * `ssh i head -1 <large-file` would fail. The traps keep a signal for the process group from ending this shell before the
- * program. The program does not inherit them, as it would inherit ignored signals.
+ * program. The program does not inherit them, as it would inherit ignored signals. What this shell has to say, such as that
+ * a signal ended the program, nobody asked for.
  */
 function runAndDrain(line: string, endMarker: string, tools: boolean): string {
   const drain = tools ? `${BUSYBOX} cat >/dev/null` : 'cat >/dev/null || while read -r _x; do :; done';
-  return `trap : ALRM INT QUIT TERM USR1 USR2
-${line}
+  return `trap : ALRM HUP INT QUIT TERM USR1 USR2
+exec 9>&2 2>/dev/null
+(exec ${line} 2>&9 9>&-)
 _r=$?
-printf %s ${quote(endMarker)} >&2
-{ ${drain}; } 2>/dev/null
+printf %s ${quote(endMarker)} >&9
+${drain}
 exit $_r`;
 }
 
-export function sessionScript(launch: Launch, tools: boolean): string {
+export function sessionScript(launch: Launch, tools: boolean): Buffer {
   const { action, terminal } = launch;
   const env = [...launch.env, [SESSION_VARIABLE, launch.session] as const];
   if (terminal !== undefined) env.push(['TERM', terminal.term]);
-  const lines = env.map(([name, value]) => `export ${name}=${quote(value)}`);
+  const lines = env.map(([name, value]) => `export ${name}=${quote(binary(value))}`);
   if (terminal !== undefined) {
     const [stty, tty] = tools ? [`${BUSYBOX} stty`, `${BUSYBOX} tty`] : ['stty', 'tty'];
     const { columns, rows, modes } = terminal;
-    // The size also goes over the resize channel, but may arrive there after the program has asked for it.
-    if (columns > 0 && rows > 0) lines.push(`${stty} rows ${rows} cols ${columns}`);
+    // By exec the size also goes over the resize channel, but may arrive there after the program has asked for it. The direct
+    // way begins with it, and a window may have another one by now.
+    if (launch.endMarker !== undefined && columns > 0 && rows > 0) lines.push(`${stty} rows ${rows} cols ${columns}`);
     if (modes.length > 0) lines.push(`${stty} ${modes.map(quote).join(' ')} 2>/dev/null`);
     if (launch.env.has('SSH_CONNECTION')) lines.push(`_t=$(${tty} 2>/dev/null) && export SSH_TTY="$_t"`);
   }
-  // OpenSSH's scp refuses a user without an entry in /etc/passwd, so its server half always comes from the tools.
-  const ownScp = action.kind === 'command' && SCP_SERVER.test(action.command);
-  const path = ownScp ? `PATH="${TOOLS_BIN}:$PATH"\n` : '';
-  const search = action.kind === 'sftp' ? FIND_SFTP_SERVER : action.kind === 'shell' ? loginShell(tools) : '';
-  const program = programOf(action);
+  const [before, program] = programOf(action, tools);
   // A program replaces the script where it can: it must lead the foreground of its terminal.
   const run =
     terminal !== undefined || launch.endMarker === undefined
       ? `exec ${program}`
       : runAndDrain(program, launch.endMarker, tools);
-  return `${lines.join('\n')}${ENVIRONMENT}${path}${search}${run}`;
+  return Buffer.from(`${lines.join('\n')}${ENVIRONMENT}${before}${run}`, 'latin1');
 }

@@ -15,11 +15,12 @@ import { signalName } from './signal-script.ts';
 import { sttyArguments } from './terminal-modes.ts';
 
 const MAX_ENV = 64;
+/** Bytes. */
 const MAX_ENV_LENGTH = 4096;
 /** Of a variable or a terminal. */
 const MAX_NAME_LENGTH = 256;
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
-const VARIABLES = `a variable of your client was not set: a session takes ${MAX_ENV} of at most ${MAX_ENV_LENGTH} characters, with names of letters, digits and _.`;
+const VARIABLES = `a variable of your client was not set: a session takes ${MAX_ENV} of at most ${MAX_ENV_LENGTH} bytes, with names of letters, digits and _.`;
 const AGENT =
   'agent forwarding (-A) is not offered: whoever is root in the instance could sign with your keys. Use a key that opens one repository, or push to the instance from your machine.';
 const X11 = 'X11 forwarding (-X) is not offered. Forward a port of a display server in the instance: ssh -L.';
@@ -43,7 +44,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 export class ProgramSession {
   readonly #connection: LiveConnection;
   readonly #ended = new AbortController();
-  readonly #env = new Map<string, string>();
+  readonly #env = new Map<string, Buffer>();
   #terminal: Terminal | undefined;
   #process: PodProcess | undefined;
   /** The instance should run, and the program was not started. */
@@ -62,7 +63,7 @@ export class ProgramSession {
     // The channel's own `close` would come late: ssh2 holds it back until the input was read, which a program may never do.
     session.on('close', end);
     // want-reply is false for most clients, and ssh2 passes no functions then.
-    session.on('env', (accept, reject, { key, val }) => (this.#setEnv(key, val) ? accept : reject)?.());
+    session.on('env', (accept, reject, { key }) => (this.#setEnv(key, this.#connection.bytes()) ? accept : reject)?.());
     session.on('pty', (accept, reject, info) => (this.#setTerminal(info) ? accept : reject)?.());
     session.on('window-change', (accept, _reject, { cols: columns, rows }) => {
       // In place: the program may be starting with this terminal.
@@ -80,8 +81,9 @@ export class ProgramSession {
     });
     session.on('signal', (accept, reject, { name }) => (this.#signal(name) ? accept : reject)?.());
     session.on('shell', (accept) => this.#begin('shell', { kind: 'shell' }, accept));
-    session.on('exec', (accept, reject, { command }) => {
-      if (command.includes('\0')) reject();
+    session.on('exec', (accept, reject) => {
+      const command = this.#connection.bytes();
+      if (command.includes(0)) reject();
       else this.#begin('command', { kind: 'command', command }, accept);
     });
     session.on('subsystem', (accept, reject, { name }) => {
@@ -90,8 +92,8 @@ export class ProgramSession {
     });
   }
 
-  #setEnv(name: string, value: string): boolean {
-    const fits = this.#env.size < MAX_ENV && value.length <= MAX_ENV_LENGTH && !value.includes('\0');
+  #setEnv(name: string, value: Buffer): boolean {
+    const fits = this.#env.size < MAX_ENV && value.length <= MAX_ENV_LENGTH && !value.includes(0);
     const isAllowed = name.length <= MAX_NAME_LENGTH && ENV_NAME.test(name) && name !== SESSION_VARIABLE;
     if (fits && isAllowed) this.#env.set(name, value);
     else this.#connection.notices.add(VARIABLES);
@@ -100,11 +102,11 @@ export class ProgramSession {
 
   #setTerminal(info: { term?: string; cols: number; rows: number }): boolean {
     const { term = '', cols: columns, rows } = info;
-    const { key, modes, notices } = this.#connection;
+    const { key, bytes, notices } = this.#connection;
     const isPermitted = permits(key, 'permit-pty');
     if (!isPermitted) notices.add(NO_TERMINAL);
     if (term.length > MAX_NAME_LENGTH || !isPermitted) return false;
-    this.#terminal = { term: term === '' ? 'xterm' : term, columns, rows, modes: sttyArguments(modes()) };
+    this.#terminal = { term: term === '' ? 'xterm' : term, columns, rows, modes: sttyArguments(bytes()) };
     return true;
   }
 
@@ -156,6 +158,8 @@ export class ProgramSession {
     const process = await this.#start(action);
     if ('code' in process) return process;
     this.#process = process;
+    // The window may have changed while the program was started.
+    if (this.#terminal !== undefined) process.resize(this.#terminal.columns, this.#terminal.rows);
     channel.on('data', (chunk: Buffer) => window.took(chunk.length));
     const exit = await this.#passBytes(channel, output, process);
     // The client is gone or the stream to the pod is: the program may still run.
@@ -170,7 +174,11 @@ export class ProgramSession {
     if (instance.target === undefined) {
       return { code: NO_STATUS, message: `instance ${instance.name} is ${instance.condition}` };
     }
-    const launch = { action, terminal: this.#terminal, env: new Map([...this.#env, ...this.#addresses()]) };
+    const launch = {
+      action,
+      terminal: this.#terminal,
+      env: new Map<string, string | Buffer>([...this.#env, ...this.#addresses()]),
+    };
     try {
       const ways = { endpoint: gateway.endpoint, direct: this.#connection.direct };
       return await startProgram(ways, instance.target, launch, this.#ended.signal);

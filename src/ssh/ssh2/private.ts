@@ -223,33 +223,44 @@ export function keepRightGuesses(connection: Connection): void {
   });
 }
 
-/** Where the modes of a `pty-req` are in its message, with their length before them; undefined for any other message. */
-function modesIn(message: Buffer): { at: number; modes: Buffer } | undefined {
+/** Requests whose last string is a text of the user, and how many strings they have (RFC 4254 sections 6.4 and 6.5). */
+const TEXTS: Readonly<Record<string, number>> = { env: 2, exec: 1 };
+
+/**
+ * The bytes of a request that ssh2 reads otherwise: the terminal modes of `pty-req`, the value of `env`, the command of
+ * `exec`. `at` is where they begin, with their length; undefined for any other message.
+ */
+function bytesIn(message: Buffer): { at: number; bytes: Buffer; isModes: boolean } | undefined {
   if (message[0] !== CHANNEL_REQUEST) return undefined;
   const type = readStrings(message.subarray(5), 1);
-  if (type?.strings[0]?.toString('latin1') !== 'pty-req') return undefined;
-  // After whether an answer is wanted, and after the size of the terminal in four numbers.
-  const term = readStrings(type.rest.subarray(1), 1);
-  const rest = term?.rest.subarray(16);
-  const [modes] = (rest && readStrings(rest, 1)?.strings) ?? [];
-  return rest === undefined || modes === undefined ? undefined : { at: message.length - rest.length, modes };
+  const name = type?.strings[0]?.toString('latin1') ?? '';
+  // After whether an answer is wanted.
+  const after = type?.rest.subarray(1) ?? Buffer.alloc(0);
+  const isModes = name === 'pty-req';
+  const before = isModes ? 1 : (TEXTS[name] ?? 0) - 1;
+  if (before < 0) return undefined;
+  // The size of a terminal is four numbers.
+  const rest = readStrings(after, before)?.rest.subarray(isModes ? 16 : 0);
+  const [bytes] = (rest && readStrings(rest, 1)?.strings) ?? [];
+  return rest === undefined || bytes === undefined ? undefined : { at: message.length - rest.length, bytes, isModes };
 }
 
 /**
- * Reads the terminal modes of each `pty-req` (RFC 4254 section 8) in the place of ssh2, which begins with their second byte
- * and takes what it cannot read for a broken message. Returns what tells those of the request that is being handled. Call
- * it before keys are exchanged.
+ * Reads in the place of ssh2 what it does not hand on as it came. It begins with the second byte of terminal modes (RFC 4254
+ * section 8), and takes what it cannot read for a broken message; and it takes all text for UTF-8, which names of files need
+ * not be. Returns what tells the bytes of the `pty-req`, `env` or `exec` that is being handled. Call it before keys are
+ * exchanged.
  */
-export function takeOverModes(connection: Connection): () => Buffer {
+export function takeOverRequests(connection: Connection): () => Buffer {
   const { _protocol: protocol } = inside(connection);
   const pass = protocol._onPayload;
   let latest = Buffer.alloc(0);
   protocol._onPayload = (payload) => {
     const message = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
-    const found = modesIn(message);
+    const found = bytesIn(message);
     if (found !== undefined) {
-      latest = Buffer.from(found.modes);
-      message.writeUInt32BE(0, found.at);
+      latest = Buffer.from(found.bytes);
+      if (found.isModes) message.writeUInt32BE(0, found.at);
     }
     return pass(payload);
   };

@@ -8,17 +8,33 @@ import { FleetView } from './fleet/fleet.tsx';
 import { InstanceView } from './instances/instance.tsx';
 import { InstancesView } from './instances/list.tsx';
 import { ModelsView } from './models/models.tsx';
-import { Alert } from './parts/controls.tsx';
+import { Alert, Link } from './parts/controls.tsx';
 import { RentView } from './rent/rent.tsx';
-import { titleHere } from './shell/places.ts';
+import { isPlace, titleHere } from './shell/places.ts';
 import { Entrance, Shell, Toast } from './shell/shell.tsx';
 import { SignIn } from './sign-in.tsx';
-import { begin, problem, session, tenant, view } from './state.ts';
+import { begin, path, problem, session, tenant, view } from './state.ts';
 import { TemplatesView } from './templates/templates.tsx';
 import { UsageView } from './usage/usage.tsx';
 
+/** A view that there is not: an address that was typed, or that an older page had. */
+function NoView() {
+  return (
+    <section class="card" aria-labelledby="no-view">
+      <h1 id="no-view">There is no such page</h1>
+      <p>
+        Nothing is at <code>{path.value}</code>. <Link to="/dashboard">Show your instances</Link>
+      </p>
+    </section>
+  );
+}
+
+/** Views that have an address for each of their things. */
+const WITH_ID: ReadonlySet<string> = new Set(['instances', 'rent']);
+
 function Current() {
-  const [place = '', id = ''] = view.value;
+  const [place = '', id = '', ...more] = view.value;
+  if (!isPlace(place) || more.length > 0 || (id !== '' && !WITH_ID.has(place))) return <NoView />;
   // Another tenant is another view: nothing of the one before may stand under its name.
   const key = tenant.value;
   if (place === 'instances' && id !== '') return <InstanceView key={`${key}/${id}`} id={id} />;

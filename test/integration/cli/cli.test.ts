@@ -108,7 +108,7 @@ it('rents on a simulated node as programs ask for it, and shows, changes and del
     '1h',
     '--yes',
   ]);
-  expect([rented.code, rented.stderr]).toEqual([0, expect.stringContaining('login works')]);
+  expect([rented.code, rented.stderr]).toEqual([0, expect.stringContaining('SSH ready')]);
   const id = rented.stdout.trim();
   expect((await cli.run(['ls'])).stdout).toMatch(new RegExp(`^${id}\\s+sim\\s+running`, 'm'));
   const extended = await cli.run(['extend', 'sim', '2h', '--json']);
@@ -160,7 +160,7 @@ describeWith(
     await terminal.type('y\r', /Register .*id_ed25519\.pub\? \[Y\/n\] /);
     const [, id = ''] = await terminal.type('\r', /Log in with: berth ssh (\S+)/);
     expect(await terminal.end('')).toBe(0);
-    expect(terminal.screen).toMatch(/has a place[^]*login works/);
+    expect(terminal.screen).toMatch(/GPU assigned[^]*SSH ready/);
 
     const identity = ['-i', join(cli.home, '.ssh/id_ed25519')];
     const said = await cli.run(['ssh', ...identity, 'shell', 'echo $((40 + 2)); exit 7']);

@@ -162,11 +162,11 @@ describeWith('real node', 'mmdebstrap')('private images', () => {
     await create(tenant, 'refused', ['wrong']);
     expect(await reason(call, 'refused', 'ImagePullBackOff')).toMatch(/401 Unauthorized|authorization failed/);
     expect(await imagesOfNode()).not.toContain(image);
-    expect(await warningsOf('refused')).toContain(`Node real-0 does not list image ${image}`);
+    expect(await warningsOf('refused')).toContain(`${image} is not on real-0 yet`);
     await remove(tenant, call, 'refused');
     await create(tenant, 'private', ['good']);
     await reason(call, 'private', 'Running');
-    expect(await warningsOf('private')).not.toContain('does not list image');
+    expect(await warningsOf('private')).not.toContain('is not on');
     await remove(tenant, call, 'private');
     expect(await imagesOfNode()).toContain(image);
   });

@@ -193,6 +193,28 @@ describe('section 2.1: POST /instances', () => {
   });
 });
 
+describe('section 2.1, what a request may say and nothing can run', () => {
+  it.each(['a:@x', `a:${'t'.repeat(129)}`, `a@sha256:${'A'.repeat(64)}`, 'a-'])(
+    'an image named %.20s is taken, and a warning says that it cannot start',
+    async (image) => {
+      const answer = await rent({ template_image: image });
+      expect(answer.status).toBe(201);
+      expect(answer.json['warnings']).toContainEqual(expect.stringContaining('No container runtime takes the name'));
+    },
+  );
+
+  it.each(['a//b', 'a/', 'a/../b'])('an image named %s is refused with the reason', async (image) => {
+    const answer = await rent({ template_image: image });
+    check(answer, { status: 422, code: INVALID });
+    expect(answer.error['message']).toContain('without .. and //');
+  });
+
+  it('with type 1 the instance is interruptible, and its record says so', async () => {
+    const [on, off] = [(await rent({ type: 1 })).json, (await rent({ type: 0 })).json];
+    expect([on['type'], off['type']]).toEqual([1, 0]);
+  });
+});
+
 describe('section 2.2: PATCH /instances/{instanceId}', () => {
   it.each(
     rowsOf([
@@ -272,6 +294,65 @@ describe('section 2.4: path identifiers are strings', () => {
       check(await call('DELETE', `/ssh-keys/${id}`), { status: 404, code: 'ssh_key_not_found' });
     },
   );
+});
+
+describe('section 4: the headers of a request', () => {
+  const ask = (path: string, headers: Record<string, string>, body?: string) =>
+    fetch(`${cluster.api.url}/api/v1${path}`, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { authorization: `Bearer ${token}`, ...headers },
+      ...(body !== undefined && { body }),
+    });
+
+  it.each([
+    'application/json',
+    'application/json, text/event-stream',
+    'application/json;q=0.9, text/event-stream;q=0.5',
+    'text/event-stream;q=0, application/json',
+    'application/*',
+    '*/*',
+    'text/html, */*;q=0.1',
+    '',
+  ])('Accept: %j is answered with JSON, which ends', async (accept) => {
+    for (const path of ['/offers', '/instances', `/instances/${instanceId}`, '/ssh-keys', '/models']) {
+      const response = await ask(path, { accept });
+      expect([path, response.status]).toEqual([path, 200]);
+      expect(response.headers.get('content-type')).toMatch(/^application\/json/);
+      await response.json();
+    }
+  });
+
+  it.each([
+    ['application/json', 201],
+    ['application/json; charset=utf-8', 201],
+    ['APPLICATION/JSON;charset="UTF-8"', 201],
+    ['application/json ;', 201],
+    ['application/vnd.example+json', 201],
+    ['application/json; charset=latin1', 415],
+    ['text/plain', 415],
+    ['application/x-www-form-urlencoded', 415],
+    ['json', 415],
+  ])('Content-Type: %s is %d', async (type, status) => {
+    const response = await ask(
+      '/ssh-keys',
+      { 'content-type': type },
+      JSON.stringify({ name: 'n', public_key: PUBLIC_KEY }),
+    );
+    expect(response.status).toBe(status);
+    await response.text();
+  });
+
+  it.each([
+    ['/%6fffers', '/offers'],
+    ['/%69nstances', '/instances'],
+    ['/ssh%2Dkeys', '/ssh-keys'],
+  ])('%s is the same path as %s', async (path, same) => {
+    const [one, other] = await Promise.all([ask(path, {}), ask(same, {})]);
+    expect([one.status, Object.keys((await one.json()) as object)]).toEqual([
+      200,
+      Object.keys((await other.json()) as object),
+    ]);
+  });
 });
 
 describe('section 5: authentication', () => {

@@ -93,16 +93,16 @@ it(
     ]);
     const none = { calls: 0, input_tokens: 0, cached_input_tokens: 0, output_tokens: 0 };
     const amount = { gpu_seconds: gpuSeconds, cost, currency, open: false, ...none };
-    for (const [group, name] of [
-      ['instance', id],
-      ['key', `key/${key.name}`],
+    for (const [group, of, name] of [
+      ['instance', id, null],
+      ['key', `key/${key.name}`, 'usage'],
     ]) {
       const { items, totals } = await usage(call, `?group=${group}`);
-      expect([items, totals]).toEqual([[{ ...amount, group: name, product: GPU.product }], [amount]]);
+      expect([items, totals]).toEqual([[{ ...amount, group: of, name, product: GPU.product }], [amount]]);
     }
     expect((await usage(call)).totals).toEqual([amount]);
     const csv = await call('GET', '/usage?group=instance&format=csv');
-    expect(csv.text.split('\r\n')[1]).toBe(`${id},${GPU.product},${gpuSeconds},${cost},${currency},false,0,0,0,0`);
+    expect(csv.text.split('\r\n')[1]).toBe(`${id},${GPU.product},${gpuSeconds},${cost},${currency},false,0,0,0,0,`);
     expect(await printed('usage')).toMatch(new RegExp(`^${id} .*${cost} ${currency}`, 'm'));
     // Another tenant has none of it.
     expect((await usage(other)).items).toEqual([]);

@@ -36,7 +36,9 @@ function seen(result: { code: number | null; stdout: Buffer; stderr: string }): 
 
 const EXPECTED = [3, 'through\n', true];
 
-const ASYNCSSH = `
+/** Programs of Python: each runs the command, and asks besides for what its library does otherwise. */
+const PYTHON: Readonly<Record<string, string>> = {
+  'asyncssh, with a terminal whose Backspace is Control-H': `
 import asyncio, sys, asyncssh
 async def main():
     async with asyncssh.connect("127.0.0.1", int(sys.argv[2]), username="one", client_keys=[sys.argv[1]], known_hosts=None, config=None, agent_path=None) as connection:
@@ -46,7 +48,71 @@ async def main():
         assert "33 91" in shell.stdout and "erase = ^H" in shell.stdout, shell.stdout
         return result.exit_status
 sys.exit(asyncio.run(main()))
-`;
+`,
+  'paramiko, with files, a terminal without modes and a forward': `
+import sys, paramiko
+client = paramiko.SSHClient()
+client.set_missing_host_key_policy(paramiko.AutoAddPolicy())
+client.connect("127.0.0.1", port=int(sys.argv[2]), username="one", key_filename=sys.argv[1], allow_agent=False, look_for_keys=False)
+stdin, stdout, stderr = client.exec_command(sys.argv[3], environment={"LC_A": "a"})
+stdin.write(sys.stdin.read())
+stdin.channel.shutdown_write()
+sys.stdout.write(stdout.read().decode())
+sys.stderr.write(stderr.read().decode())
+status = stdout.channel.recv_exit_status()
+shell = client.invoke_shell(term="xterm", width=91, height=33)
+shell.resize_pty(width=92, height=34)
+shell.send(b"stty size; exit 4\\n")
+screen = shell.makefile("rb").read()
+assert b"34 92" in screen and shell.recv_exit_status() == 4, screen
+with client.open_sftp() as files:
+    with files.open("/tmp/paramiko", "w") as file:
+        file.write("word" * 100_000)
+    assert files.stat("/tmp/paramiko").st_size == 400_000
+try:
+    client.get_transport().open_channel("direct-tcpip", ("127.0.0.1", 9), ("127.0.0.1", 0))
+    assert False
+except paramiko.ChannelException as refused:
+    assert refused.code == 2, refused
+client.close()
+sys.exit(status)
+`,
+  'libssh, with a terminal and a variable': `
+import sys
+from ssh import options
+from ssh.key import import_privkey_file
+from ssh.session import Session
+session = Session()
+session.options_set(options.HOST, "127.0.0.1")
+session.options_set(options.USER, "one")
+session.options_set_port(int(sys.argv[2]))
+session.connect()
+session.userauth_publickey(import_privkey_file(sys.argv[1]))
+def run(command, given=b"", terminal=False):
+    channel = session.channel_new()
+    channel.open_session()
+    if terminal:
+        channel.request_pty_size("xterm", 91, 33)
+        channel.request_env("LC_A", "a")
+    channel.request_exec(command)
+    channel.write(given)
+    channel.send_eof()
+    outputs = []
+    for is_stderr in (False, True):
+        output = b""
+        while (part := channel.read(is_stderr=is_stderr))[0] > 0:
+            output += part[1]
+        outputs.append(output.decode())
+    channel.close()
+    return channel.get_exit_status(), *outputs
+screen = run('stty size; echo "$LC_A"', terminal=True)[1]
+assert screen.split() == ["33", "91", "a"], screen
+status, out, err = run(sys.argv[3], sys.stdin.read().encode())
+sys.stdout.write(out)
+sys.stderr.write(err)
+sys.exit(status)
+`,
+};
 
 onNode('clients other than OpenSSH', () => {
   it('Dropbear, which guesses its first packet of the key exchange', async () => {
@@ -77,9 +143,8 @@ onNode('clients other than OpenSSH', () => {
     expect(seen(await finished(client, 'through\n'))).toEqual(EXPECTED);
   });
 
-  it('asyncssh, with a terminal whose Backspace is Control-H', async () => {
-    const client = spawn(python, ['-c', ASYNCSSH, key, port, COMMAND]);
-    const result = await finished(client, 'through\n');
+  it.each(Object.entries(PYTHON))('%s', async (_name, program) => {
+    const result = await finished(spawn(python, ['-c', program, key, port, COMMAND]), 'through\n');
     expect(result.stderr).not.toContain('Traceback');
     expect(seen(result)).toEqual(EXPECTED);
   });

@@ -61,7 +61,7 @@ it('a server that is no Berth, or none at all, is said to be so', async () => {
     said: 'berth: The server answered with the status 502.\nRun the command again in some seconds.',
   });
   const odd = await berth(['ls'], [json(409, { error: { message: { a: 1 }, code: 'toString', alternatives: 7 } })]);
-  expect([odd.code, odd.said]).toEqual([1, expect.stringContaining('the status 409.\nberth COMMAND --help')]);
+  expect([odd.code, odd.said]).toEqual([1, expect.stringContaining('the status 409.\nberth ls --help')]);
   const gone = await berth(['ls'], [drop]);
   expect([gone.code, gone.said]).toEqual([6, expect.stringContaining('does not answer')]);
 });

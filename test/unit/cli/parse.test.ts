@@ -62,10 +62,45 @@ describe('a command line', () => {
   );
 
   it('has whole numbers where numbers are meant', () => {
-    expect(read('rent --gpus 2').number('gpus', 1)).toBe(2);
+    expect(read('rent --gpus 2').number('gpus')).toBe(2);
     for (const text of ['0', '-1', 'two', '1.5', '']) {
-      expect(() => read(`rent --gpus=${text}`).number('gpus', 1), text).toThrow(/--gpus .* is not valid/);
+      expect(() => read(`rent --gpus=${text}`), text).toThrow(/--gpus .* is not valid/);
     }
+  });
+
+  it.each([
+    ['rent --max-duration 12', '--max-duration 12 is not valid: write a time such as 90m or 12h.'],
+    ['rent --idle-timeout soon', '--idle-timeout soon is not valid: write a time such as 90m or 12h.'],
+    ['rent --idle-timeout none', '--idle-timeout none is not valid: write a time such as 90m or 12h.'],
+    ['set i-1 --idle-timeout soon', '--idle-timeout soon is not valid: write a time such as 90m or 12h, or none.'],
+    ['offers --max-price cheap', '--max-price cheap is not valid: write an amount such as 1.50.'],
+    ['offers --max-price 1,50', '--max-price 1,50 is not valid: write an amount such as 1.50.'],
+    ['offers --memory 80GB', '--memory 80GB is not valid: write a whole number of 1 or more.'],
+    ['run --disk 0', '--disk 0 is not valid: write a whole number of 1 or more.'],
+    ['rent --offer h100', '--offer h100 is not valid: write an id, which is a number.'],
+    ['rent --key 1 --key laptop', '--key laptop is not valid: write an id, which is a number.'],
+    ['logs i-1 --tail -1', '--tail needs a value: write --tail N.'],
+    ['logs i-1 --tail=-1', '--tail -1 is not valid: write a whole number of 0 or more.'],
+    ['logs i-1 --start 0', '--start 0 is not valid: write a whole number of 1 or more.'],
+    [
+      'logs i-1 --since yesterday',
+      '--since yesterday is not valid: write a time such as 10m, or 2026-11-01T12:00:00Z.',
+    ],
+    ['usage --since yesterday', '--since yesterday is not valid: write a day such as 2026-11-01.'],
+    ['usage --until 2026-02-30', '--until 2026-02-30 is not valid: write a day such as 2026-11-01.'],
+    ['usage --by month', '--by month is not valid: write instance or day or key or starter or model.'],
+  ])('has no value of another form: %s', (line, message) => {
+    expect(refusal(line)).toBe(message);
+  });
+
+  it.each([
+    'rent --max-duration 1h30m --idle-timeout 0.5h --max-price 2 --offer 0 --key 7',
+    'set i-1 --idle-timeout none --max-duration none --max-price none --key none',
+    'logs i-1 --tail 0 --since 90s',
+    'logs i-1 --since 2026-11-01T12:00:00.5+02:00',
+    'usage --since 2028-02-29 --by starter',
+  ])('has what the server takes: %s', (line) => {
+    expect(refusal(line)).toBe('none');
   });
 });
 

@@ -114,10 +114,10 @@ it('progress tells each stage once, and what a start waits for', () => {
     reason: 'Starting',
     stages: { accepted: '2026-01-01T00:00:00Z', claimed: '2026-01-01T00:00:01.5Z' },
   });
-  expect(progress(undefined, claimed)).toEqual(['  accepted          0.0 s', '  has a place       1.5 s']);
+  expect(progress(undefined, claimed)).toEqual(['  queued            0.0 s', '  GPU assigned      1.5 s']);
   expect(progress(claimed, claimed)).toEqual([]);
   const again = record({ ...claimed, stages: { ...claimed.stages, started: '2026-01-01T00:00:04Z' } });
-  expect(progress(claimed, again, 'claimed')).toEqual(['  runs              2.5 s']);
+  expect(progress(claimed, again, 'claimed')).toEqual(['  started           2.5 s']);
   const waits = record({ reason: 'WaitingForCapacity', message: 'No place\u001b is free.', place_in_line: 3 });
   expect(progress(record({}), waits)).toEqual(['  pending: No place? is free. Place in line: 3.']);
   expect(progress(waits, waits)).toEqual([]);

@@ -15,7 +15,18 @@ it('lists every command of renters', async () => {
 
 it('knows a command of the operator from one of renters by its second word', async () => {
   await expect(berth('keys', 'create', '--bogus')).rejects.toMatchObject({
-    stderr: expect.stringContaining("Unknown option '--bogus'"),
+    code: 2,
+    stderr: expect.stringMatching(/^berth: Unknown option '--bogus'[^]*\nRun berth keys create --help\.\n$/),
   });
   expect((await berth('keys', '--help')).stdout).toContain('List your SSH keys');
+});
+
+it('tells what a command of the operator takes, without a cluster', async () => {
+  const help = (await berth('--help')).stdout;
+  const names = ['keys create', 'ssh-config', 'doctor', 'export-usage', 'host-key'];
+  for (const name of names) expect(help).toMatch(new RegExp(`^  ${name} `, 'm'));
+  const { stdout } = await berth('keys', 'create', '--help');
+  expect(stdout).toMatch(/^Usage: berth keys create \[-n NAMESPACE\] .*\n\nCreate an API key and print its token\.\n$/);
+  expect((await berth('help', 'keys', 'create')).stdout).toBe(stdout);
+  expect((await berth('host-key', '-h')).stdout).toMatch(/^Usage: berth host-key announce/);
 });

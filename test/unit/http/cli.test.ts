@@ -38,7 +38,9 @@ it('it has the commands, the version of the server, no dependency and nothing of
   expect(scripts.length).toBeGreaterThan(20);
   expect(scripts.filter(([name]) => !/^package\/(cli|wire)\//.test(name))).toEqual([]);
   for (const [name, content] of scripts) {
-    const imports = [...content.toString().matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(([, from = '']) => from);
+    const imports = [...content.toString().matchAll(/(?:from|import)\s*\(?\s*'([^'\n]+)'/g)].map(
+      ([, from = '']) => from,
+    );
     for (const from of imports.filter((one) => !one.startsWith('node:'))) {
       const target = new URL(from, `file:///${name}`).pathname.slice(1);
       expect(files.has(target), `${name} imports ${from}`).toBe(true);

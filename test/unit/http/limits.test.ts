@@ -23,7 +23,7 @@ it('shows each ceiling over GPUs with what its places hold', () => {
     { ...NOTHING, instances: 3, gpus },
     { budget: null, key_budget: null },
   );
-  expect(limitsSchema.parse(record)).toEqual(record);
+  expect(limitsSchema.omit({ namespace: true, caller: true }).parse(record)).toEqual(record);
   expect(record).toMatchObject({
     policies: ['gold'],
     instances: { used: 3, limit: 1000 },

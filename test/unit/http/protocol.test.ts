@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
+import { plainUrl } from '../../../src/http/server/plain-url.ts';
 import type { ApiKey } from '../../../src/resources/api-key.ts';
 import { type LoneApi, post, startLoneApi } from '../../support/http/lone-api.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -65,6 +66,25 @@ describe.each([
     isTheUnauthorized(await send(get, 'host: x', header), body);
   });
 
+  it('in a request that has two, of which one is good', async () => {
+    for (const headers of [
+      [GOOD, BAD],
+      [BAD, GOOD],
+      [GOOD, GOOD],
+      [GOOD, 'x-api-key: alice', 'x-api-key: alice'],
+    ])
+      isTheUnauthorized(await send(get, 'host: x', ...headers), body);
+  });
+
+  it('without a word before it, of a client that asks whether to send its body', async () => {
+    const client = api.send(
+      `POST ${path} HTTP/1.1\r\nhost: x\r\n${BAD}\r\nexpect: 100-continue\r\ncontent-length: 2\r\nconnection: close\r\n\r\n`,
+    );
+    await waitFor('the end of the connection', () => client.closed);
+    expect(client.got).toMatch(/^HTTP\/1\.1 401 /);
+    expect(client.got.endsWith(body)).toBe(true);
+  });
+
   it('in a request with an unknown method, and in one without Host', async () => {
     isTheUnauthorized(await send(get.replace('GET', 'BREW'), 'host: x', BAD), body);
     isTheUnauthorized(await send(get, BAD), body);
@@ -104,6 +124,22 @@ describe('what is no valid HTTP, with a good key', () => {
     expect(body).toMatch(/16 KiB.*100/);
   });
 
+  it('a client that asks whether to send its body is told so when somebody reads it', async () => {
+    const head = [
+      'POST /api/v1/ssh-keys HTTP/1.1',
+      'host: x',
+      GOOD,
+      'content-type: application/json',
+      'content-length: 2',
+    ];
+    const client = api.send(`${[...head, 'expect: 100-continue', 'connection: close'].join('\r\n')}\r\n\r\n`);
+    await waitFor('100 Continue', () => client.got.startsWith('HTTP/1.1 100 Continue\r\n\r\n'));
+    expect(client.statuses.filter((status) => status !== 100)).toEqual([]);
+    client.socket.write('{}');
+    await waitFor('the end of the connection', () => client.closed);
+    expect(client.got).toContain('HTTP/1.1 422 ');
+  });
+
   it('an Expect that no server knows does not count, and CONNECT is answered', async () => {
     expect((await send('GET /api/v1/offers HTTP/1.1', 'host: x', GOOD, 'expect: a miracle')).status).toBe(200);
     expect((await send('CONNECT example.com:443 HTTP/1.1', 'host: x')).body).toContain('"bad_request"');
@@ -127,6 +163,33 @@ it('a replica that has not read the keys yet calls no key invalid', async () => 
   for (const path of ['/offers', '/models']) expect(await ask(path, headers)).toEqual([503, '1']);
   expect(await ask('/offers')).toEqual([401, null]);
   await starting.close();
+});
+
+describe('a path with letters in percent signs', () => {
+  it.each([
+    ['/api/v1/%6fffers', '/api/v1/offers'],
+    ['/%61pi/v1/api/v1/%4F%66fers', undefined],
+    ['/api/v1/%6D%6f%64els', '/api/v1/models'],
+    ['/api/v1/%69nst%61nces', '/api/v1/instances'],
+    ['/api/v1/ssh%2Dkeys', '/api/v1/ssh-keys'],
+    ['/api/v1/%2e%2e/offers', undefined],
+    ['/api/v1/offers%2F', undefined],
+    ['/api/v1/%256fffers', undefined],
+    ['/api/v1/%%36fffers', undefined],
+  ])('%s is %s', async (path, same) => {
+    const answer = await send(`GET ${path} HTTP/1.1`, 'host: x', GOOD);
+    const plain = same === undefined ? undefined : await send(`GET ${same} HTTP/1.1`, 'host: x', GOOD);
+    if (plain === undefined) expect([400, 404]).toContain(answer.status);
+    else expect([answer.status, answer.body]).toEqual([plain.status, plain.body]);
+    const stranger = await send(`GET ${path} HTTP/1.1`, 'host: x', BAD);
+    if (same !== undefined) isTheUnauthorized(stranger, same.endsWith('/models') ? MODEL : COMPUTE);
+  });
+
+  it('stays as it is in a query, and in what belongs to a program in an instance', () => {
+    for (const url of ['/a?b=%61', '/a#%61', '/api/v1/instances/i/proxy/8000/%61', '/%2e%2E', '/%zz%61'])
+      expect(plainUrl(url)).toBe(url);
+    expect(plainUrl('/%61?%61')).toBe('/a?%61');
+  });
 });
 
 describe.each(['x-api-key', 'api-key'])('%s', (name) => {

@@ -15,7 +15,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const NO_TOKENS = { calls: 0, input_tokens: 0, cached_input_tokens: 0, output_tokens: 0 };
-const HEAD = 'group,product,gpu_seconds,cost,currency,open,calls,input_tokens,cached_input_tokens,output_tokens';
+const HEAD = 'group,product,gpu_seconds,cost,currency,open,calls,input_tokens,cached_input_tokens,output_tokens,name';
 const at = (ms: number): string => new Date(START + ms).toISOString();
 
 let api: LoneApi | undefined;
@@ -50,7 +50,7 @@ async function serve(
   const asked: unknown[] = [];
   api = await startLoneApi({
     tenants: ['a', 'b', 'models'],
-    keys: { models: { scopes: ['models'] } },
+    keys: { models: { scopes: ['models'] }, a: { displayName: 'audit' } },
     instances,
     clock,
     client: {
@@ -98,10 +98,29 @@ it('adds up what runs and what is recorded on all pages, of the tenant alone', a
   expect(new Set(asked.map((one) => (one as string[])[0]))).toEqual(new Set(['a', 'b']));
 });
 
+it('has the names that people gave instances and keys, beside their ids', async () => {
+  const named = running('up', { createdBy: 'key/key' });
+  const { get } = await serve(
+    [of('a', { ...named, spec: { ...named.spec, displayName: 'train' } })],
+    [record('one', 3000)],
+  );
+  const names = async (group: string) =>
+    usageSchema.parse(JSON.parse((await get(`?group=${group}`)).text)).items.map(({ group: id, name }) => [id, name]);
+  expect(await names('instance')).toEqual([
+    ['one', null],
+    ['up', 'train'],
+  ]);
+  expect(await names('key')).toEqual([
+    ['key/key', 'audit'],
+    ['kubernetes', null],
+  ]);
+  expect(await names('day')).toEqual([['2026-01-01', null]]);
+});
+
 it('is the same as CSV', async () => {
   const { get } = await serve([], [record('one', 3000)]);
   const csv = `${HEAD}\r\n`;
-  const line = '2026-01-01,NVIDIA-A100-SXM4-80GB,3,0.000833,USD,false,0,0,0,0\r\n';
+  const line = '2026-01-01,NVIDIA-A100-SXM4-80GB,3,0.000833,USD,false,0,0,0,0,\r\n';
   for (const answer of [await get('?format=csv'), await get('', { accept: 'text/csv' })]) {
     expect(answer).toEqual({ status: 200, type: 'text/csv; charset=utf-8', text: csv + line });
   }
@@ -140,7 +159,7 @@ it('names what cannot be read, counts nothing of it, and tells the rest right', 
   expect(answer.unreadable).toEqual(names);
   const csv = (await get('?format=csv')).text.split('\r\n');
   expect(csv.filter((line) => line.startsWith('unreadable/'))).toEqual(
-    names.map((name) => `unreadable/${name},,,,,,,,,`),
+    names.map((name) => `unreadable/${name},,,,,,,,,,`),
   );
 });
 
@@ -182,15 +201,15 @@ it('adds up what all replicas counted of the calls to models, beside what instan
   for (const group of ['day', 'instance', 'key', 'model'])
     expect((await read(`?group=${group}`)).totals).toEqual([total]);
   expect((await read('?group=model')).items).toEqual([
-    { ...total, ...NO_TOKENS, group: 'instances', product: 'NVIDIA-A100-SXM4-80GB', cost: '0.002778' },
-    { ...total, group: 'model/qwen', product: null, gpu_seconds: 0, cost: '0.000156', open: false },
+    { ...total, ...NO_TOKENS, group: 'instances', name: null, product: 'NVIDIA-A100-SXM4-80GB', cost: '0.002778' },
+    { ...total, group: 'model/qwen', name: null, product: null, gpu_seconds: 0, cost: '0.000156', open: false },
   ]);
   expect((await read('?group=key')).items.map(({ group, calls, cost }) => [group, calls, cost])).toEqual([
     ['key/ci', 2, '0.002856'],
     ['person/ann', 2, '0.000078'],
   ]);
   const csv = (await get('?group=model&format=csv')).text.split('\r\n');
-  expect(csv[2]).toBe('model/qwen,,0,0.000156,USD,false,4,200,80,14');
+  expect(csv[2]).toBe('model/qwen,,0,0.000156,USD,false,4,200,80,14,');
 });
 
 it('refuses days that make no sense, other groups, and keys without the scope', async () => {
@@ -242,15 +261,15 @@ it('the days are those of this month, unless the query names others', () => {
 });
 
 it('a spreadsheet runs no formula that a person chose as a name', () => {
-  const item = { product: null, gpu_seconds: 1, cost: '1.00', currency: 'USD', open: false, ...NO_TOKENS };
+  const item = { name: null, product: null, gpu_seconds: 1, cost: '1.00', currency: 'USD', open: false, ...NO_TOKENS };
   const text = toCsv({
     items: [
       { ...item, group: '=HYPERLINK("http://x")' },
-      { ...item, group: 'person/a,b' },
+      { ...item, group: 'person/a,b', name: '+1' },
     ],
   });
   expect(text.split('\r\n').slice(1, 3)).toEqual([
-    `"'=HYPERLINK(""http://x"")",,1,1.00,USD,false,0,0,0,0`,
-    '"person/a,b",,1,1.00,USD,false,0,0,0,0',
+    `"'=HYPERLINK(""http://x"")",,1,1.00,USD,false,0,0,0,0,`,
+    `"person/a,b",,1,1.00,USD,false,0,0,0,0,'+1`,
   ]);
 });

@@ -112,11 +112,17 @@ describe('warnings', () => {
   it('say that the image must be pulled, until it is there', () => {
     const of = (status: GpuInstanceStatus, imageOnNode: boolean | undefined) =>
       warningsOf(gpuInstance('a', {}, status), { ...FINE, imageOnNode });
-    expect(of({ claim }, false)).toEqual([expect.stringContaining('Node node-7 does not list image app:1')]);
+    expect(of({ claim }, false)).toEqual([expect.stringContaining('app:1 is not on node-7 yet')]);
     expect(of({ claim }, true)).toEqual([]);
     expect(of({ claim }, undefined)).toEqual([]);
     expect(of({ claim, stages: { pulled: TIME } }, false)).toEqual([]);
     expect(of({}, false)).toEqual([]);
+  });
+
+  it('say that no runtime takes the name of the image', () => {
+    const of = (image: string) => warningsOf(gpuInstance('a'), { ...FINE, image });
+    expect(of('a:@x')).toEqual([expect.stringContaining('No container runtime takes the name a:@x')]);
+    expect([of('app:1'), of('')]).toEqual([[], []]);
   });
 
   it('end with the ceilings that are near', () => {

@@ -108,7 +108,7 @@ test('a month of load adds up in every way that it is asked for, and does not ch
   const items = days.map(({ cost, gpuMs, ...line }) => {
     const amount = { cost: formatMoney(cost), gpu_seconds: Number(gpuMs) / 1000 };
     const none = { calls: 0, input_tokens: 0, cached_input_tokens: 0, output_tokens: 0 };
-    return { ...line, ...amount, ...none, product: line.product ?? null };
+    return { ...line, ...amount, ...none, name: null, product: line.product ?? null };
   });
   const rows = toCsv({ items }).trim().split('\r\n').slice(1);
   expect(rows.map((row) => row.split(',')[3] ?? '').reduce(addMoney, '0.00')).toBe(costOf(days));

@@ -63,6 +63,22 @@ describe('the history of an instance', () => {
     expect(told([15, runs], [25, ended])?.entries.at(-1)).toMatchObject({ ...ending, type: 'Warning', start: 1 });
   });
 
+  it('has a stop in the order in which it happens, also where some of its times have milliseconds', () => {
+    const stages = { accepted: time(0), started: time(4) };
+    const ending = { reason: 'Stopped', message: 'Stopped.', at: '2026-01-01T00:00:20.660Z' };
+    const stops = waits('Stopping', 'Its pod ends.', { stages, ending });
+    const stopped = waits('Stopped', 'Stopped.', { stages: { ...stages, stopped: time(20) }, ending });
+    const expected = ['Accepted', 'Started', 'Stopped', 'StartEnded'];
+    expect(
+      reasons(told([15, waits('Running', '', { stages })], [21, stops], [22, stopped])).filter(
+        (one) => one !== 'Running',
+      ),
+    ).toEqual(expected);
+    expect(reasons(told([22, stopped]))).toEqual(expected);
+    // Before the reason is known, that it stops is all that there is to tell.
+    expect(reasons(told([21, waits('Stopping', '', { stages })]))).toEqual(['Accepted', 'Started', 'Stopping']);
+  });
+
   it('counts what happens again and again, with the newest words', () => {
     const history = told(
       [1, waits('ImagePullBackOff', 'a')],

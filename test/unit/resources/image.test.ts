@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createInstanceSchema } from '../../../src/http/features/instances/schema.ts';
 import { hasImage } from '../../../src/inventory/offers.ts';
 import { parseBody } from '../../../src/http/interface/validate.ts';
-import { IMAGE_PATTERN, REQUESTED_IMAGE_PATTERN } from '../../../src/resources/image.ts';
+import { IMAGE_PATTERN, isRunnable, REQUESTED_IMAGE_PATTERN } from '../../../src/resources/image.ts';
 import { gpuInstanceSpecSchema } from '../../../src/resources/instances/gpu-instance.ts';
 import { instanceTemplateSpecSchema } from '../../../src/resources/instance-template.ts';
 import { registryCredentialSpecSchema } from '../../../src/resources/registry-credential.ts';
@@ -19,6 +19,33 @@ const BEYOND_HTTP = [
   `app@sha512:${'0a'.repeat(64)}`,
   'app:_x',
 ];
+
+describe('an image that a runtime takes', () => {
+  it.each(['debian', 'debian:12', `debian@${DIGEST}`, 'ghcr.io/a/b-c/d_e:V1.2', 'a__b/c--d', ...BEYOND_HTTP])(
+    'may be %s',
+    (image) => expect(isRunnable(image)).toBe(true),
+  );
+
+  it.each([
+    'a:@x',
+    'a:-x',
+    `a:${'t'.repeat(129)}`,
+    `a@${DIGEST.toUpperCase().replace('SHA', 'sha')}`,
+    'a-',
+    'a/b_',
+    'a/-b',
+    'a.b./c',
+    'a//b',
+    'a/',
+    'a/..',
+    `a@sha256:${'a'.repeat(63)}`,
+  ])('is not %s, which requests may name', (image) => expect(isRunnable(image)).toBe(false));
+
+  it('is found out about in no time', () => {
+    for (const image of ['a-'.repeat(256), 'a.'.repeat(256), `${'a'.repeat(511)}!`, `${'a/'.repeat(255)}!`])
+      expect(isRunnable(image)).toBe(false);
+  });
+});
 
 describe('an image', () => {
   it.each(['', 'debian', 'debian:12', `debian@${DIGEST}`, 'ghcr.io/a/b-c/d_e:V1.2', ...BEYOND_HTTP])(

@@ -8,7 +8,7 @@ import { type LiveConnection, Notices } from '../../../src/ssh/connection.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
 import { ProgramSession } from '../../../src/ssh/session/session.ts';
 import { sttyArguments } from '../../../src/ssh/session/terminal-modes.ts';
-import { closeUnstarted, takeOverModes } from '../../../src/ssh/ssh2/private.ts';
+import { closeUnstarted, takeOverRequests } from '../../../src/ssh/ssh2/private.ts';
 import { wireString } from '../../../src/lib/ssh-strings.ts';
 import { loginTo, loneGateway } from '../../support/ssh-gateway.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -93,8 +93,8 @@ describe('names that a client sends', () => {
     ['pty', { term: 'x'.repeat(257), cols: 80, rows: 24 }, false],
   ])('are kept while they are short (%s)', (request, info, expected) => {
     const session = new EventEmitter();
-    const modes = () => Buffer.alloc(0);
-    const connection = { gone: new AbortController().signal, key: {}, notices: new Notices(), modes } as LiveConnection;
+    const bytes = () => Buffer.alloc(0);
+    const connection = { gone: new AbortController().signal, key: {}, notices: new Notices(), bytes } as LiveConnection;
     new ProgramSession(connection).listen(session as unknown as Session);
     const answers: boolean[] = [];
     const answer = (accepted: boolean) => () => answers.push(accepted);
@@ -149,7 +149,7 @@ describe('the modes of a terminal', () => {
   it('are read in the place of ssh2, which sees none', () => {
     const passed: Buffer[] = [];
     const protocol = { _onPayload: (payload: Uint8Array) => passed.push(Buffer.from(payload)) };
-    const modes = takeOverModes({ _protocol: protocol } as unknown as Connection);
+    const modes = takeOverRequests({ _protocol: protocol } as unknown as Connection);
     const head = (name: string): Buffer => Buffer.concat([Buffer.of(98, 0, 0, 0, 7), wireString(name), Buffer.of(1)]);
     const request = Buffer.concat([head('pty-req'), wireString('xterm'), Buffer.alloc(16, 1)]);
     protocol._onPayload(Buffer.concat([request, wireString(encoded(MODES))]));
@@ -160,6 +160,23 @@ describe('the modes of a terminal', () => {
       expect(passed.at(-1)).toEqual(other);
     }
     expect(modes()).toEqual(encoded(MODES));
+  });
+});
+
+describe('a text that is no UTF-8', () => {
+  it.each([
+    ['exec', [], Buffer.from('ls J\u00f6rg', 'latin1')],
+    ['env', [wireString('LC_NAME')], Buffer.of(0xff, 0, 0x80)],
+    ['exec', [], Buffer.alloc(0)],
+  ])('comes as it was sent, by %s', (type, before, text) => {
+    const passed: Uint8Array[] = [];
+    const protocol = { _onPayload: (payload: Uint8Array) => passed.push(payload) };
+    const bytes = takeOverRequests({ _protocol: protocol } as unknown as Connection);
+    const head = Buffer.concat([Buffer.of(98, 0, 0, 0, 7), wireString(type), Buffer.of(0)]);
+    const message = Buffer.concat([head, ...before, wireString(text)]);
+    protocol._onPayload(Buffer.from(message));
+    expect(bytes()).toEqual(text);
+    expect(passed).toEqual([message]);
   });
 });
 
@@ -176,7 +193,8 @@ describe('remote forwards that a client asks for', () => {
 describe('what a session asks for and does not get', () => {
   it('is said, once for a connection', () => {
     const notices = new Notices();
-    const connection = { gone: new AbortController().signal, key: {}, notices } as LiveConnection;
+    const bytes = () => Buffer.from('x');
+    const connection = { gone: new AbortController().signal, key: {}, notices, bytes } as LiveConnection;
     const answers: string[] = [];
     const ask = (request: string, info?: object): void => {
       const session = new EventEmitter();

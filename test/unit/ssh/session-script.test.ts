@@ -57,6 +57,17 @@ describe('launcher', () => {
     expect(String(result.stdout).split('\0').slice(0, -1)).toEqual(values.flatMap((text) => [text, text]));
   });
 
+  it('passes bytes that are no text through, too', () => {
+    const bytes = Buffer.from(Array.from({ length: 255 }, (_, index) => index + 1));
+    const command = Buffer.concat([
+      Buffer.from(`printf '%s|%s' "$LC_A" '`),
+      Buffer.from('J\u00f6rg', 'latin1'),
+      Buffer.from(`'`),
+    ]);
+    const { stdout } = run({ action: { kind: 'command', command }, env: new Map([['LC_A', bytes]]) });
+    expect(Buffer.from(stdout)).toEqual(Buffer.concat([bytes, Buffer.from('|J\u00f6rg', 'latin1')]));
+  });
+
   it('keeps the environment of the container and appends the tools to its PATH', () => {
     const command = 'echo "$CUDA_VERSION|$PATH"';
     const result = run({ action: { kind: 'command', command } }, '', {
@@ -101,7 +112,7 @@ describe('a shell', () => {
     const terminal = { term: 'xterm', columns: 101, rows: 31, modes };
     const env = new Map([['SSH_CONNECTION', '192.0.2.1 50000 10.0.0.1 22']]);
     const on = (action: Launch['action'], typed: string): string => {
-      const script = sessionScript(launch({ action, terminal, env, endMarker: undefined }), false);
+      const script = sessionScript(launch({ action, terminal, env }), false);
       writeFileSync(join(HOME, 'line'), encodeLine(script));
       writeFileSync(join(HOME, 'start'), `IFS= read -r _b <"${HOME}/line"; eval "$(printf %b "$_b")"`);
       const words = ['-q', '-e', '-c', `sh ${join(HOME, 'start')}`, '/dev/null'];
@@ -119,6 +130,23 @@ describe('a shell', () => {
         expect(screen).toContain(mode);
       }
     }
+  });
+
+  it('says nothing of its own when a signal ends the program, and what the program says comes whole', () => {
+    const result = run({ action: { kind: 'command', command: 'echo out; echo err >&2; kill -KILL $$' } });
+    expect([result.status, String(result.stdout), String(result.stderr)]).toEqual([137, 'out\n', 'err\nbye']);
+  });
+
+  it('outlives a signal for its process group that the program handles', () => {
+    const command = `trap 'echo got; exit 9' HUP; kill -HUP $PPID $$; sleep 1`;
+    const result = run({ action: { kind: 'command', command } });
+    expect([result.status, String(result.stdout)]).toEqual([9, 'got\n']);
+  });
+
+  it('has the bare name of the shell in its messages, as with sshd', () => {
+    const result = run({ action: { kind: 'command', command: 'echo "$0 $#"; berth-nothing' } });
+    expect(String(result.stdout)).toMatch(/^[a-z]+ 0\n$/);
+    expect(String(result.stderr)).toMatch(/^[a-z]+: .*berth-nothing.*not found/);
   });
 
   it('gives back its exit status', () => {

@@ -134,7 +134,7 @@ describeWith('chromium')('the page', () => {
   it('shows no button to somebody who may only look', async () => {
     isEditor = false;
     await page.reload();
-    await page.getByRole('heading', { name: 'Where the seconds of the start went' }).waitFor();
+    await page.getByRole('heading', { name: 'Startup' }).waitFor();
     expect(await page.getByRole('button', { name: /Rename|Delete/ }).count()).toBe(0);
     isEditor = true;
   });
@@ -147,6 +147,19 @@ describeWith('chromium')('the page', () => {
     await waitFor('another stream', () => streams > opened);
     change('i-200', 'after the token');
     await page.getByRole('link', { name: 'after the token' }).waitFor();
+  });
+
+  it('says that there is no such page, and leads back; programs get an error', async () => {
+    for (const path of ['/nothing', '/instances/i-8/nothing', '/models/x']) {
+      const answer = await page.goto(`${url}/dashboard${path}`);
+      expect(answer?.status()).toBe(404);
+      await page.getByRole('heading', { level: 1, name: 'There is no such page' }).waitFor();
+      await page.getByText(`/dashboard${path}`).waitFor();
+    }
+    await page.getByRole('link', { name: 'Show your instances' }).click();
+    await page.getByRole('link', { name: 'i-300', exact: true }).waitFor();
+    const program = await fetch(`${url}/dashboard/nothing`, { headers: { accept: 'application/json' } });
+    expect([program.status, await program.text()]).toEqual([404, expect.stringContaining('no page at this path')]);
   });
 
   it.each([

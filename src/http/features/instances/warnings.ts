@@ -1,5 +1,6 @@
 import { findCondition } from '../../../kube/conditions.ts';
 import { gpusAre } from '../../../resources/instances/gpu-health.ts';
+import { isRunnable } from '../../../resources/image.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 
 /** What the warnings of an instance depend on beside itself. */
@@ -46,7 +47,12 @@ function idleScript({ spec, status }: GpuInstance): string | undefined {
 
 function imageElsewhere({ status }: GpuInstance, { image, imageOnNode }: WarningFacts): string | undefined {
   if (imageOnNode !== false || status?.claim === undefined || status.stages?.pulled !== undefined) return undefined;
-  return `Node ${status.claim.node} does not list image ${image}: the start takes as long as the pull. Offers with image_cached start sooner with the default image.`;
+  return `${image} is not on ${status.claim.node} yet: this start downloads it. Offers with image_cached start sooner with the default image.`;
+}
+
+function brokenImage({ image }: WarningFacts): string | undefined {
+  if (image === '' || isRunnable(image)) return undefined;
+  return `No container runtime takes the name ${image}, so the instance cannot start. Write the image as its registry has it: a tag has at most 128 characters, a digest is in lower case, and no part of the name begins or ends with a dot, a hyphen or an underscore.`;
 }
 
 /** What install_monitoring does not do, by the reason of the condition. */
@@ -96,6 +102,7 @@ export function warningsOf(instance: GpuInstance, facts: WarningFacts): string[]
     lostDisk(instance),
     noKey(instance),
     idleScript(instance),
+    brokenImage(facts),
     imageElsewhere(instance, facts),
     noMonitoring(instance),
     otherTemplate(instance),

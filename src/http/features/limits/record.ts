@@ -61,7 +61,7 @@ export function toLimitsRecord(
   policies: readonly string[],
   used: Used,
   budgets: Budgets,
-): LimitsRecord {
+): Omit<LimitsRecord, 'namespace' | 'caller'> {
   const { objects, gpus, http, models } = ceilings;
   return {
     object: 'limits',

@@ -1,4 +1,5 @@
 import type { CeilingsOf } from '../../../access/ceilings.ts';
+import { asCreatedBy } from '../../../access/principal.ts';
 import type { Stores } from '../../../caches/caches.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
 import { keyOf } from '../../../kube/types.ts';
@@ -9,7 +10,7 @@ import type { Webhook } from '../../../resources/webhook.ts';
 import { route } from '../../interface/route.ts';
 import { sendJson } from '../../interface/send.ts';
 import { toBudgetRecord, toLimitsRecord } from './record.ts';
-import { limitsSchema } from './schema.ts';
+import { type LimitsRecord, limitsSchema } from './schema.ts';
 
 export interface LimitsContext {
   clock: Clock;
@@ -28,7 +29,8 @@ export const readLimitsRoute = route({
   scope: 'compute:read',
   summary: 'Read your ceilings, and what is used of them',
   success: { status: 200, schema: limitsSchema, description: 'The ceilings of the tenant.' },
-  handle({ stores, offers, ceilings, clock, webhooks }: LimitsContext, { response, caller: { namespace, keyId } }) {
+  handle({ stores, offers, ceilings, clock, webhooks }: LimitsContext, { response, caller }) {
+    const { namespace, keyId, scopes } = caller;
     const now = clock.now();
     const [key] = stores.apiKeys.by('uid', keyId);
     const limit = stores.tenantLimits.get(keyOf({ namespace, name: TENANT_LIMIT_NAME }));
@@ -42,10 +44,12 @@ export const readLimitsRoute = route({
       webhooks: webhooks?.store.by('namespace', namespace).length ?? 0,
       gpus: offers.heldBy(namespace),
     };
-    const record = toLimitsRecord(ceilings(namespace), limit?.spec.policies ?? [], used, {
+    const limits = toLimitsRecord(ceilings(namespace), limit?.spec.policies ?? [], used, {
       budget: toBudgetRecord({ budget, status: limit?.status?.budget }, now),
       key_budget: toBudgetRecord({ budget: key?.spec.limits?.budget, status: key?.status?.budget }, now),
     });
+    const who = { id: asCreatedBy(caller), name: key?.spec.displayName || null, scopes: [...scopes] };
+    const record: LimitsRecord = { ...limits, namespace, caller: who };
     sendJson(response, JSON.stringify(record));
   },
 });

@@ -40,6 +40,14 @@ export const limitsSchema = named(
   z
     .object({
       object: z.literal('limits'),
+      namespace: z.string().describe('The tenant.'),
+      caller: z
+        .object({
+          id: z.string().describe('key/NAME or person/NAME, as usage has it.'),
+          name: z.string().nullable().describe('The name that people gave the key; null without one.'),
+          scopes: z.array(z.string()),
+        })
+        .describe('Who asks.'),
       policies: z
         .array(z.string())
         .describe(

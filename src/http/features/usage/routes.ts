@@ -9,6 +9,7 @@ import { type Line, totalsOf, UsageReport } from '../../../ledger/report.ts';
 import { tokenBillsOf, type TokenCounts } from '../../../ledger/tokens.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { FairShares } from '../../../lib/shares.ts';
+import { createdByKey } from '../../../resources/api-key.ts';
 import { formatMoney } from '../../../resources/money.ts';
 import { TOKEN_RECORDS } from '../../../resources/token-record.ts';
 import { USAGE_RECORDS } from '../../../resources/usage-record.ts';
@@ -24,7 +25,7 @@ export interface UsageContext {
   client: KubeClient;
   clock: Clock;
   usageReads: FairShares;
-  stores: Stores<'tenantLimits' | 'instances'>;
+  stores: Stores<'tenantLimits' | 'instances' | 'apiKeys'>;
 }
 
 /** Milliseconds for one answer. */
@@ -100,8 +101,27 @@ async function read(
   return { lines: report.lines(), unreadable: unreadable.names };
 }
 
+/** What people call the groups: instances and keys that are there may have a name beside their id. */
+function namesOf({ stores }: UsageContext, namespace: string, group: UsageQuery['group']): ReadonlyMap<string, string> {
+  const named =
+    group === 'instance'
+      ? stores.instances
+          .by('namespace', namespace)
+          .map(({ metadata, spec }) => [metadata.name, spec.displayName] as const)
+      : stores.apiKeys
+          .by('namespace', namespace)
+          .map(({ metadata, spec }) => [createdByKey(metadata.name), spec.displayName] as const);
+  return new Map(named.flatMap(([id, name]) => (name ? [[id, name] as const] : [])));
+}
+
+interface Found {
+  lines: readonly Line[];
+  unreadable: string[];
+  names: ReadonlyMap<string, string>;
+}
+
 function toAnswer(
-  { lines, unreadable }: { lines: readonly Line[]; unreadable: string[] },
+  { lines, unreadable, names }: Found,
   { first, last }: Days,
   group: UsageQuery['group'],
   now: number,
@@ -114,7 +134,12 @@ function toAnswer(
     at: new Date(now).toISOString(),
     group,
     currency: totals.length === 1 ? (totals[0]?.currency ?? null) : null,
-    items: lines.map((line) => ({ group: line.group, product: line.product || null, ...amountOf(line) })),
+    items: lines.map((line) => ({
+      group: line.group,
+      name: names.get(line.group) ?? null,
+      product: line.product || null,
+      ...amountOf(line),
+    })),
     totals: totals.map(amountOf),
     ...(unreadable.length > 0 && { unreadable }),
   };
@@ -132,7 +157,8 @@ async function answer(context: UsageContext, { request, response, caller: { name
   response.once('close', () => over.abort());
   try {
     const sums = await read(context, namespace, { ...days, group: query.group, now, signal: over.signal });
-    const found = toAnswer(sums, days, query.group, now);
+    const names = namesOf(context, namespace, query.group);
+    const found = toAnswer({ ...sums, names }, days, query.group, now);
     const asCsv = query.format === undefined ? request.accepts(['json', 'csv']) === 'csv' : query.format === 'csv';
     if (asCsv) sendText(response, toCsv(found), CSV_TYPE);
     else sendJson(response, JSON.stringify(found));
@@ -174,6 +200,7 @@ const COLUMNS = [
   'input_tokens',
   'cached_input_tokens',
   'output_tokens',
+  'name',
 ] as const;
 
 // A person chooses the name that a group may have. A spreadsheet takes text that begins so for a formula.

@@ -40,6 +40,10 @@ const usageItemSchema = z
       .describe(
         'The day as 2026-11-23; the id of the instance; model/NAME for calls to a model, and beside models instances for all else; or key/NAME, person/NAME, kubernetes for what the Kubernetes API created, or adjustment for corrections by the operator.',
       ),
+    name: z
+      .string()
+      .nullable()
+      .describe('The name that people gave the instance or the key, while it is there; null for what has none.'),
     product: z.string().nullable().describe('The GPU product; null where there was more than one, and without GPUs.'),
     ...amountShape,
   })

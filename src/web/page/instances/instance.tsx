@@ -117,7 +117,7 @@ function Expiry({
 }: {
   instance: InstanceRecord;
 }) {
-  if (at === null) return <>{longest === null ? 'when you end it' : `${longest} after its container first runs`}</>;
+  if (at === null) return <>{longest === null ? 'No limit' : `${longest} after its container first runs`}</>;
   const left = Date.parse(at) - now.value;
   const stopped = kept === false ? 'stopped, disk lost' : 'stopped, disk kept';
   return (
@@ -145,10 +145,10 @@ function Facts({ instance }: { instance: InstanceRecord }) {
         <code>{instance.template_image}</code>
       </Fact>
       <Fact name="Disk">
-        {disk === null ? 'as the image has it' : `${disk} GB`}
+        {disk === null ? 'Image size' : `${disk} GB`}
         {kept === false && ', lost at a stop'}
       </Fact>
-      <Fact name="Node">{instance.node ?? 'none yet'}</Fact>
+      <Fact name="Node">{instance.node ?? '–'}</Fact>
       <Fact name="Ends">
         <Expiry instance={instance} />
       </Fact>
@@ -197,7 +197,7 @@ function Whole({ instance }: { instance: InstanceRecord }) {
           <Facts instance={instance} />
         </section>
         <section class="card" aria-labelledby="start-title">
-          <h2 id="start-title">Where the seconds of the start went</h2>
+          <h2 id="start-title">Startup</h2>
           <Stages instance={instance} />
         </section>
       </div>

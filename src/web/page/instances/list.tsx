@@ -121,7 +121,11 @@ function Row({ record }: { record: Signal<InstanceRecord> }) {
       </th>
       <td role="cell" data-label="State">
         <State instance={instance} />
-        {warnings.length > 0 && <span class="chip warn">{warnings.length} to know</span>}
+        {warnings.length > 0 && (
+          <span class="chip warn">
+            {warnings.length} {warnings.length === 1 ? 'warning' : 'warnings'}
+          </span>
+        )}
       </td>
       <td role="cell" data-label="GPUs">
         <span class={node === null ? 'soft' : undefined}>{gpus(instance)}</span>{' '}

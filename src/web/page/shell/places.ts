@@ -42,6 +42,11 @@ export function shownGroups(): { title: string; places: Place[] }[] {
   );
 }
 
+/** Whether there is a view of this name. */
+export function isPlace(name: string): boolean {
+  return name === 'instances' || GROUPS.some(({ places }) => places.some((place) => place.name === name));
+}
+
 export function isHere(name: string): boolean {
   const [place = ''] = view.value;
   return name === place || (name === '' && place === 'instances');

@@ -87,7 +87,7 @@ export function TemplatesView() {
       <div class="title">
         <div>
           <h1 id="templates-title">Templates</h1>
-          <p>What instances start from. What a renter says wins over it.</p>
+          <p>Saved image and settings. You can override them when you rent.</p>
         </div>
         {mayWrite.value && (
           <button class="primary" type="button" onClick={() => setMaking(true)}>

@@ -78,15 +78,16 @@ function Total({ total: { cost, currency, open, ...used } }: { total: UsageAnswe
       <p class="price">{costText(cost, currency)}</p>
       <p class="soft">
         for {hours(used)} GPU-hours{used.calls > 0 && ` and ${amountText(tokens(used))} tokens`}
-        {open && ', and it grows'}
+        {open && ' so far'}
       </p>
     </div>
   );
 }
 
 /** What a group is called: a day, `key/ci`, `person/ann`, or an instance, which is a link. */
-function Name({ group, grouping }: { group: string; grouping: Grouping }) {
-  if (grouping === 'instance') return <Link to={`/dashboard/instances/${group}`}>{group}</Link>;
+function Name({ item: { group, name: given }, grouping }: { item: Item; grouping: Grouping }) {
+  if (grouping === 'instance') return <Link to={`/dashboard/instances/${group}`}>{given ?? group}</Link>;
+  if (given !== null) return <span title={group}>{given}</span>;
   const [kind = '', name] = group.split('/', 2);
   return <>{name === undefined ? kind : `${kind}/${shortUser(name)}`}</>;
 }
@@ -97,7 +98,7 @@ function UsageTable({ title, grouping, items }: { title: string; grouping: Group
       {items.map((item) => (
         <tr key={`${item.group} ${item.currency}`}>
           <th scope="row">
-            <Name group={item.group} grouping={grouping} /> {item.open && <span class="chip">runs</span>}
+            <Name item={item} grouping={grouping} /> {item.open && <span class="chip">runs</span>}
           </th>
           <td data-label="GPU">
             {item.product ?? <span class="soft">{item.gpu_seconds === 0 ? 'none' : 'several'}</span>}
