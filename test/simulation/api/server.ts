@@ -137,12 +137,12 @@ export class ApiServer {
       ...body,
       apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`,
       kind: type.kind,
-      metadata: {
+      metadata: lean({
         ...metadata,
         uid: this.#uid(),
         creationTimestamp: this.#time.seconds,
         ...(kind.isCustom && { generation: 1 }),
-      },
+      }),
     });
     const { status: _status, ...bare } = made as KubeObject & { status?: unknown };
     const whole = this.#completed(type, kind.hasStatus && type.kind !== 'Node' ? bare : made);
@@ -334,7 +334,7 @@ export class ApiServer {
       ...rest,
       apiVersion: before.apiVersion,
       kind: before.kind,
-      metadata: withoutUndefined({ ...next.metadata, ...kept }),
+      metadata: lean({ ...next.metadata, ...kept }),
       ...(status !== undefined && { status }),
     } as KubeObject;
     if (metadata.deletionTimestamp !== undefined) {
@@ -447,8 +447,16 @@ export class ApiServer {
   }
 }
 
-function withoutUndefined<T extends object>(object: T): T {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T;
+function isEmpty(value: unknown): boolean {
+  return (
+    value === undefined ||
+    (Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0)
+  );
+}
+
+/** What is left of metadata: its maps and lists that are empty go. */
+function lean<T extends object>(metadata: T): T {
+  return Object.fromEntries(Object.entries(metadata).filter(([, value]) => !isEmpty(value))) as T;
 }
 
 /** Whether an object goes with this write: it is being deleted, and nothing keeps it any more. */
