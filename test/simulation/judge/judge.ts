@@ -50,6 +50,14 @@ function nothing(): Billed {
   return { seconds: 0, starts: new Set(), isByPreemption: false };
 }
 
+/** Milliseconds of some spans that lie between two moments. */
+function sumWithin(spans: readonly { from: number; to?: number }[], from: number, end: number): number {
+  return spans.reduce(
+    (sum, { from: began, to = end }) => sum + Math.max(0, Math.min(to, end) - Math.max(from, began)),
+    0,
+  );
+}
+
 /** Knows what the kubelets really ran, and nothing of the books of Berth, which it compares with that. */
 export class Judge implements Witness {
   readonly violations: Violation[] = [];
@@ -257,9 +265,10 @@ export class Judge implements Witness {
       const from = billed.isByPreemption ? made - ROUNDING_MS : first.ranFrom;
       const end = last.ranTo ?? last.to ?? this.#time.wall;
       const silentMs = this.#silentMs(first.node, first.ranFrom, end);
+      const heardMs = this.#heardMs(first.node, first.ranFrom, end);
       // A place is held until its end is decided, and billed so long (docs/decisions/0048).
       const held = this.#decidedBy(last.isCutOff === true ? this.#noticedBy(last.node, end) : end);
-      most += first.gpus.length * (held - from - Math.max(0, silentMs - ROUNDING_MS) + ROUNDING_MS);
+      most += first.gpus.length * (held - from - Math.max(0, heardMs - ROUNDING_MS) + ROUNDING_MS);
       const ranMs = ran.reduce((sum, { ranFrom = 0, ranTo = end }) => sum + ranTo - ranFrom, 0);
       least += first.gpus.length * Math.max(0, ranMs - silentMs - GRACE_MS - ROUNDING_MS);
     }
@@ -269,12 +278,14 @@ export class Judge implements Witness {
     if (ms < least) this.blame(3, `${said} ${least / 1000} at least`);
   }
 
+  /** The same of those silences that Berth must have heard of before they were over. */
+  #heardMs(node: string, from: number, end: number): number {
+    const heard = (this.#silences.get(node) ?? []).filter(({ from: began, to = end }) => this.#decidedBy(began) < to);
+    return sumWithin(heard, from, end);
+  }
+
   #silentMs(node: string, from: number, end: number): number {
-    const silences = this.#silences.get(node) ?? [];
-    return silences.reduce(
-      (sum, { from: began, to = end }) => sum + Math.max(0, Math.min(to, end) - Math.max(from, began)),
-      0,
-    );
+    return sumWithin(this.#silences.get(node) ?? [], from, end);
   }
 
   #life(uid: string, name: string, namespace: string): Life {
