@@ -136,8 +136,9 @@ export function diskOn(
 }
 
 function leastVersion(versions: readonly string[]): string {
-  const known = versions.filter((version) => version !== '');
-  return known.toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true }))[0] ?? '';
+  // Most nodes of a fleet have the same one, and to compare two is slow.
+  const known = new Set(versions.filter((version) => version !== ''));
+  return [...known].toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true }))[0] ?? '';
 }
 
 function least(values: readonly number[]): number {

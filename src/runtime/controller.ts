@@ -114,8 +114,9 @@ export class Controller {
     const controller = new AbortController();
     const onAbort = (): void => controller.abort(abort.reason);
     abort.addEventListener('abort', onAbort, { once: true });
-    const timeout = new ReconcileTimeoutError(`The reconcile took longer than ${timeoutMs} ms.`);
-    const cancel = clock.setTimeout(() => controller.abort(timeout), timeoutMs);
+    const onTimeout = (): void =>
+      controller.abort(new ReconcileTimeoutError(`The reconcile took longer than ${timeoutMs} ms.`));
+    const cancel = clock.setTimeout(onTimeout, timeoutMs);
     try {
       return await reconcile(key, { signal: controller.signal, log });
     } finally {

@@ -27,7 +27,7 @@ export interface Outcome {
 }
 
 export function actsOf(seed: number, plan: Plan): Act[] {
-  return planActs(new Chance(seed ^ 0xac75), plan);
+  return planActs(new Chance(seed ^ 0xac75 ^ (plan.firstDay << 16)), plan);
 }
 
 /** One world, from the first rental until everything is deleted and billed. */
@@ -38,13 +38,12 @@ export async function runEpisode(seed: number, plan: Plan, acts: readonly Act[])
   try {
     for (let day = 0; day < plan.days && judge.violations.length === 0; day += 1) {
       if (day > 0) night(world);
-      await world.start();
       const morning = day * dayMs(plan);
-      await live(world, people, {
-        morning,
-        plan,
-        acts: acts.filter(({ at }) => at >= morning && at < morning + dayMs(plan)),
-      });
+      const own = acts.filter(({ at }) => at >= morning && at < morning + dayMs(plan));
+      // Few days are left of a year that is made short.
+      if (own.length === 0 && day + 1 < plan.days) continue;
+      await world.start();
+      await live(world, people, { morning, plan, acts: own });
     }
     if (judge.violations.length === 0) await endAll(world);
     const { violations, history, starts, lives } = judge;
@@ -99,7 +98,10 @@ function night(world: World): void {
 }
 
 async function endAll({ time, judge, cluster: { api } }: World): Promise<void> {
-  for (const { metadata } of api.list(GPU_INSTANCES)) api.delete(GPU_INSTANCES, metadata);
+  for (const { metadata } of api.list(GPU_INSTANCES)) {
+    judge.unwanted(metadata.uid ?? '');
+    api.delete(GPU_INSTANCES, metadata);
+  }
   await time.advance(END_MS);
   for (const { metadata } of api.list(GPU_INSTANCES)) judge.blame(8, `${metadata.name} cannot be deleted`);
   judge.settle(api);

@@ -3,6 +3,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { NAMESPACES } from '../../src/kube/types.ts';
 import { GPU_POOLS, gpuPoolSpecSchema } from '../../src/resources/gpu-pool.ts';
 import { TENANT_LABEL } from '../../src/resources/tenants/tenant-policy.ts';
+import { parsesLines } from './api/lines.ts';
 import { FAIR, type Weather } from './api/network.ts';
 import { ControllerProcess } from './berth/controller-process.ts';
 import { FrontProcess } from './berth/front-process.ts';
@@ -18,24 +19,31 @@ export interface Shape {
   tenants: number;
   /** Nodes with eight GPUs each, of two products in turn. */
   nodes: number;
+  /** Days between the first of January and its first one. */
+  firstDay: number;
 }
 
 export const PRODUCTS = ['NVIDIA-H100', 'NVIDIA-L4'] as const;
 const GPUS_PER_NODE = 8;
+/** A replica that is gone has a successor within this time. */
+const SUCCESSOR_MS = 8_000;
 
-/** What is random in Berth itself comes from the seed as well, until the answer is called. */
+/** What is random in Berth itself comes from the seed as well, and it reads watches, until the answer is called. */
 function seedBerth(chance: Chance): () => void {
   const { random } = Math;
   const { randomBytes, randomUUID } = crypto;
   Math.random = () => chance.next();
-  const bytes = (size: number): Buffer => Buffer.from(Array.from({ length: size }, () => chance.int(0, 255)));
+  const hex = (length: number): string =>
+    Math.floor(chance.next() * 16 ** length)
+      .toString(16)
+      .padStart(length, '0');
+  const bytes = (size: number): Buffer => Buffer.from(Array.from({ length: size }, () => hex(2)).join(''), 'hex');
   crypto.randomBytes = bytes as typeof randomBytes;
-  crypto.randomUUID = () => {
-    const hex = bytes(16).toString('hex');
-    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
-  };
+  crypto.randomUUID = () => `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(8)}${hex(4)}`;
   syncBuiltinESMExports();
+  const unparse = parsesLines();
   return () => {
+    unparse();
     Math.random = random;
     Object.assign(crypto, { randomBytes, randomUUID });
     syncBuiltinESMExports();
@@ -44,7 +52,7 @@ function seedBerth(chance: Chance): () => void {
 
 /** A cluster, Berth on it, and a judge who watches the kubelets. */
 export class World {
-  readonly time = new VirtualTime();
+  readonly time: VirtualTime;
   readonly chance: Chance;
   readonly judge: Judge;
   readonly cluster: Cluster;
@@ -57,8 +65,9 @@ export class World {
   readonly #unseed: () => void;
   #fronts = 0;
 
-  constructor({ seed, tenants, nodes }: Shape) {
-    this.chance = new Chance(seed);
+  constructor({ seed, tenants, nodes, firstDay }: Shape) {
+    this.time = new VirtualTime(firstDay);
+    this.chance = new Chance(seed ^ (firstDay << 16));
     this.#unseed = seedBerth(new Chance(seed ^ 0x5eed));
     this.#claimOnPod = this.chance.is(0.7);
     this.#replicas = this.chance.int(1, 2);
@@ -99,6 +108,7 @@ export class World {
 
   /** Berth comes up: one or two replicas of the controllers, and one that serves instances. */
   async start(): Promise<void> {
+    this.judge.disturb(SUCCESSOR_MS);
     this.controllers = Array.from({ length: this.#replicas }, () => this.#controller());
     this.fronts = [this.#front()];
     await this.time.advance(5_000);
@@ -135,7 +145,7 @@ export class World {
     const { leader } = this;
     if (leader === undefined || leader.clock.isDead) return;
     this.judge.note('the leader dies');
-    this.judge.disturb();
+    this.judge.disturb(SUCCESSOR_MS);
     leader.kill();
     this.#replace(leader);
   }
@@ -145,12 +155,12 @@ export class World {
     const { leader } = this;
     if (leader === undefined || leader.clock.isDead) return;
     this.judge.note('the leader stops');
-    this.judge.disturb();
+    this.judge.disturb(SUCCESSOR_MS);
     void leader.stop().then(() => this.#replace(leader));
   }
 
   #replace(old: ControllerProcess): void {
-    this.time.after(this.chance.between(500, 8_000), () => {
+    this.time.after(this.chance.between(500, SUCCESSOR_MS), () => {
       if (!this.controllers.includes(old)) return;
       this.controllers = [...this.controllers.filter((one) => one !== old), this.#controller()];
     });
@@ -161,7 +171,7 @@ export class World {
     const { leader } = this;
     if (leader === undefined || leader.clock.isDead) return;
     this.judge.note(`the leader is suspended for ${Math.round(ms)} ms`);
-    this.judge.disturb();
+    this.judge.disturb(ms);
     leader.clock.freeze();
     this.time.after(ms, () => leader.clock.thaw());
   }
@@ -177,8 +187,14 @@ export class World {
     return [...this.controllers, ...this.fronts];
   }
 
+  /** How the ways to the API server are for some time. */
+  storm(weather: Partial<Weather>, ms: number): void {
+    this.judge.disturb(ms);
+    this.setWeather(weather);
+    this.time.afterPlain(ms, () => this.setWeather({}));
+  }
+
   setWeather(weather: Partial<Weather>): void {
-    this.judge.disturb();
     for (const { link } of this.processes) link.weather = { ...FAIR, ...weather };
   }
 }

@@ -5,8 +5,9 @@ import type { VirtualTime } from '../clock/virtual-time.ts';
 import { expired, Failure } from './failure.ts';
 import { carryOut, type Request, targetOf } from './request.ts';
 import type { ApiServer } from './server.ts';
-import { addedLine, type Change, type Collection } from './store.ts';
-import { WatchStream } from './watch-stream.ts';
+import { Line, Lines } from './lines.ts';
+import type { Change, Collection } from './store.ts';
+import { type Chunk, WatchStream } from './watch-stream.ts';
 
 type Range = readonly [least: number, most: number];
 
@@ -47,7 +48,7 @@ interface Call {
 interface Response {
   statusCode: number;
   headers: Record<string, string>;
-  body: AsyncIterable<Buffer>;
+  body: AsyncIterable<Chunk>;
 }
 
 const BOOKMARK_MS = 60_000;
@@ -58,18 +59,20 @@ function broken(code: string): Error {
 
 /** The body of an answer that is there at once. */
 function bodyOf(text: string): AsyncIterable<Buffer> {
-  return {
-    async *[Symbol.asyncIterator]() {
-      yield Buffer.from(text);
-    },
+  let left: Buffer | undefined = Buffer.from(text);
+  const next = (): Promise<IteratorResult<Buffer>> => {
+    const value = left;
+    left = undefined;
+    return Promise.resolve(value === undefined ? { value, done: true } : { value, done: false });
   };
+  return { [Symbol.asyncIterator]: () => ({ next }) };
 }
 
-function bookmark(collection: Collection, version: number, isInitial: boolean): Buffer {
+function bookmark(collection: Collection, version: number, isInitial: boolean): Line {
   const { type } = collection.kind;
   const annotations = isInitial ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {};
   const object = { kind: type.kind, metadata: { resourceVersion: String(version), ...annotations } };
-  return Buffer.from(`${JSON.stringify({ type: 'BOOKMARK', object })}\n`);
+  return new Line({ type: 'BOOKMARK', object });
 }
 
 /** One watch that is open. Lines come in order, each batch some time after the first of them. */
@@ -78,10 +81,10 @@ class Watch {
   readonly #link: Link;
   readonly #collection: Collection;
   readonly #listener = (change: Change): void => this.#add(change.line);
-  #lines: Buffer[] = [];
+  #lines: Line[] = [];
   #isOnTheWay = false;
 
-  constructor(link: Link, collection: Collection, first: readonly Buffer[]) {
+  constructor(link: Link, collection: Collection, first: readonly Line[]) {
     this.#link = link;
     this.#collection = collection;
     collection.listeners.add(this.#listener);
@@ -106,11 +109,11 @@ class Watch {
 
   expire(): void {
     this.leave();
-    this.stream.push(Buffer.from(`${JSON.stringify({ type: 'ERROR', object: expired().body })}\n`));
+    this.stream.push(new Lines([new Line({ type: 'ERROR', object: expired().body })]));
     this.stream.end();
   }
 
-  #add(line: Buffer): void {
+  #add(line: Line): void {
     this.#lines.push(line);
     if (this.#isOnTheWay) return;
     this.#isOnTheWay = true;
@@ -121,8 +124,7 @@ class Watch {
     this.#isOnTheWay = false;
     const lines = this.#lines;
     this.#lines = [];
-    if (lines.length === 1 && lines[0] !== undefined) this.stream.push(lines[0]);
-    else if (lines.length > 1) this.stream.push(Buffer.concat(lines));
+    this.stream.push(new Lines(lines));
   }
 
   leave(): void {
@@ -269,7 +271,10 @@ export class Link {
     const isList = searchParams.get('sendInitialEvents') === 'true';
     const missed = isList ? undefined : collection.since(from);
     const first = isList
-      ? [...[...collection.objects.values()].map(addedLine), bookmark(collection, this.#api.version, true)]
+      ? [
+          ...[...collection.objects.values()].map((one) => Line.of('ADDED', one)),
+          bookmark(collection, this.#api.version, true),
+        ]
       : (missed ?? []).map(({ line }) => line);
     const watch = new Watch(this, collection, first);
     this.watches.add(watch);

@@ -104,7 +104,7 @@ export function jsonPatch(target: unknown, operations: readonly Operation[]): un
         result = add(result, path, value);
         break;
       case 'replace':
-        valueAt(result, path);
+        // One whose parent is there may be missing, as the API server's library has it.
         result = changeAt(result, segmentsOf(path), (parent, name) => {
           (parent as Json)[name] = value;
         });

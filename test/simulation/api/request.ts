@@ -3,7 +3,7 @@ import type { KubeObject, ResourceType } from '../../../src/kube/types.ts';
 import { type ApiServer, type Deletion, type Subresource } from './server.ts';
 import { badRequest, Failure } from './failure.ts';
 import type { Operation } from './patch.ts';
-import { textOf } from './store.ts';
+import { textOf } from './text.ts';
 
 /** One HTTP request on the API server. */
 export interface Request {

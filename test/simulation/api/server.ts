@@ -128,21 +128,21 @@ export class ApiServer {
     const { kind } = collection;
     const { name } = body.metadata;
     if (type.namespaced) this.#admitTo(type, body.metadata.namespace ?? '', name);
+    const { resourceVersion, uid: _uid, deletionTimestamp: _gone, ...metadata } = body.metadata;
+    if (resourceVersion !== undefined)
+      throw new Failure(500, '', 'resourceVersion should not be set on objects to be created');
     if (collection.get(body.metadata) !== undefined) throw alreadyExists(type, name);
     if (type.namespaced) this.#admitByQuota(type, body.metadata.namespace ?? '', name);
-    const { resourceVersion, uid: _uid, deletionTimestamp: _gone, ...metadata } = body.metadata;
-    if (resourceVersion)
-      throw new Failure(400, 'BadRequest', 'resourceVersion should not be set on objects to be created');
     const made = this.#shaped(kind, {
       ...body,
       apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`,
       kind: type.kind,
-      metadata: {
+      metadata: lean({
         ...metadata,
         uid: this.#uid(),
         creationTimestamp: this.#time.seconds,
         ...(kind.isCustom && { generation: 1 }),
-      },
+      }),
     });
     const { status: _status, ...bare } = made as KubeObject & { status?: unknown };
     const whole = this.#completed(type, kind.hasStatus && type.kind !== 'Node' ? bare : made);
@@ -156,11 +156,19 @@ export class ApiServer {
     const collection = this.collection(type);
     const before = collection.get(body.metadata);
     if (before === undefined) throw notFound(type, body.metadata.name);
+    if (body.metadata.resourceVersion === undefined) {
+      throw invalid(
+        type,
+        body.metadata.name,
+        'metadata.resourceVersion: Invalid value: 0x0: must be specified for an update',
+      );
+    }
     return this.#update(collection, before, body, subresource) as T;
   }
 
   merge<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef, body: unknown, subresource?: Subresource): T {
     const collection = this.collection(type);
+    this.#assertPart(collection.kind, ref, subresource);
     const before = collection.get(ref);
     if (before === undefined) throw notFound(type, ref.name);
     return this.#update(collection, before, mergePatch(before, body) as KubeObject, subresource) as T;
@@ -182,6 +190,13 @@ export class ApiServer {
     }
   }
 
+  /** Whether the kind has this part. */
+  #assertPart({ type, hasStatus, isCustom }: Kind, { name }: ObjectRef, subresource: Subresource): void {
+    if (subresource === undefined || hasStatus) return;
+    if (isCustom) throw notFound(type, name);
+    throw new Failure(404, 'NotFound', 'the server could not find the requested resource', {});
+  }
+
   /** For what runs inside the cluster: any change of an object that is there. */
   change<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef, how: (object: T) => T): T | undefined {
     const collection = this.collection(type);
@@ -201,14 +216,14 @@ export class ApiServer {
       throw conflict(
         type,
         ref.name,
-        `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${uid}`,
+        `the UID in the precondition (${options.uid}) does not match the UID in record (${uid}). The object might have been deleted and then recreated`,
       );
     }
     if (options.resourceVersion !== undefined && options.resourceVersion !== resourceVersion) {
       throw conflict(
         type,
         ref.name,
-        `Precondition failed: ResourceVersion in precondition: ${options.resourceVersion}, ResourceVersion in object meta: ${resourceVersion}`,
+        `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${resourceVersion}). The object might have been modified`,
       );
     }
     if (type.kind === 'Namespace') this.#beginEnd(collection, before);
@@ -300,8 +315,7 @@ export class ApiServer {
       throw new Failure(400, 'BadRequest', 'the name of the object does not match the name on the URL');
     }
     if (wanted.metadata.uid !== undefined && wanted.metadata.uid !== uid) {
-      const why = `Precondition failed: UID in precondition: ${wanted.metadata.uid}, UID in object meta: ${uid}`;
-      throw conflict(type, name, why);
+      throw invalid(type, name, `metadata.uid: Invalid value: "${wanted.metadata.uid}": field is immutable`);
     }
     const asked = wanted.metadata.resourceVersion;
     if (asked !== undefined && asked !== resourceVersion) throw conflict(type, name, MODIFIED);
@@ -325,7 +339,6 @@ export class ApiServer {
       deletionGracePeriodSeconds: metadata.deletionGracePeriodSeconds,
     };
     if (subresource === 'status') {
-      if (!kind.hasStatus) throw new Failure(404, 'NotFound', 'the server could not find the requested resource', {});
       return { ...old, ...(next.status !== undefined ? { status: next.status } : {}) };
     }
     const { status: _status, ...rest } = next;
@@ -334,7 +347,7 @@ export class ApiServer {
       ...rest,
       apiVersion: before.apiVersion,
       kind: before.kind,
-      metadata: withoutUndefined({ ...next.metadata, ...kept }),
+      metadata: lean({ ...next.metadata, ...kept }),
       ...(status !== undefined && { status }),
     } as KubeObject;
     if (metadata.deletionTimestamp !== undefined) {
@@ -447,8 +460,34 @@ export class ApiServer {
   }
 }
 
-function withoutUndefined<T extends object>(object: T): T {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T;
+function isEmpty(value: unknown): boolean {
+  return (
+    value === undefined ||
+    (Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0)
+  );
+}
+
+/** Fields of metadata that the API server keeps. */
+const METADATA: ReadonlySet<string> = new Set([
+  'annotations',
+  'creationTimestamp',
+  'deletionGracePeriodSeconds',
+  'deletionTimestamp',
+  'finalizers',
+  'generateName',
+  'generation',
+  'labels',
+  'name',
+  'namespace',
+  'ownerReferences',
+  'resourceVersion',
+  'uid',
+]);
+
+/** What is left of metadata: its maps and lists that are empty go. */
+function lean<T extends object>(metadata: T): T {
+  const left = Object.entries(metadata).filter(([name, value]) => METADATA.has(name) && !isEmpty(value));
+  return Object.fromEntries(left) as T;
 }
 
 /** Whether an object goes with this write: it is being deleted, and nothing keeps it any more. */

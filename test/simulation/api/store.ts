@@ -1,6 +1,7 @@
 import type { KubeObject } from '../../../src/kube/types.ts';
 import { keyOf } from '../../../src/kube/types.ts';
 import type { Kind } from './kinds.ts';
+import { Line } from './lines.ts';
 
 /** One change of an object, as a watch tells of it. */
 export interface Change {
@@ -10,32 +11,11 @@ export interface Change {
   /** Undefined when the object is gone. */
   after: KubeObject | undefined;
   /** What a watch sends, for as many watches as there are. */
-  line: Buffer;
+  line: Line;
 }
 
 /** Changes of a kind that a watch may begin behind. Earlier ones are compacted. */
 const KEPT = 2_000;
-
-function lineOf(type: string, object: KubeObject): Buffer {
-  return Buffer.from(`{"type":"${type}","object":${textOf(object)}}\n`);
-}
-
-const TEXTS = new WeakMap<KubeObject, string>();
-
-/** The object as JSON. No object in a store is ever changed. */
-export function textOf(object: KubeObject): string {
-  let text = TEXTS.get(object);
-  if (text === undefined) {
-    text = JSON.stringify(object);
-    TEXTS.set(object, text);
-  }
-  return text;
-}
-
-/** An object as a watch without its change sends it. */
-export function addedLine(object: KubeObject): Buffer {
-  return lineOf('ADDED', object);
-}
 
 /** All objects of one kind, and what lately became of them. */
 export class Collection {
@@ -78,7 +58,7 @@ export class Collection {
 
   put(version: number, before: KubeObject | undefined, after: KubeObject): void {
     this.#set(after);
-    this.#tell({ version, before, after, line: lineOf(before === undefined ? 'ADDED' : 'MODIFIED', after) });
+    this.#tell({ version, before, after, line: Line.of(before === undefined ? 'ADDED' : 'MODIFIED', after) });
   }
 
   /** `last`: the object as its last write left it. */
@@ -87,7 +67,7 @@ export class Collection {
     this.objects.delete(keyOf(before.metadata));
     this.namespaces.get(namespace)?.delete(before.metadata.name);
     const told = { ...last, metadata: { ...last.metadata, resourceVersion: String(version) } };
-    this.#tell({ version, before, after: undefined, line: lineOf('DELETED', told) });
+    this.#tell({ version, before, after: undefined, line: Line.of('DELETED', told) });
   }
 
   #set(object: KubeObject): void {

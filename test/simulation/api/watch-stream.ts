@@ -1,8 +1,12 @@
+import type { Lines } from './lines.ts';
+
+export type Chunk = Buffer | Lines;
+
 /** The body of a watch or a log: chunks that come one after the other, until it ends or breaks. */
-export class WatchStream implements AsyncIterable<Buffer> {
-  readonly #chunks: Buffer[] = [];
+export class WatchStream implements AsyncIterable<Chunk> {
+  readonly #chunks: Chunk[] = [];
   readonly #onClose: (() => void)[] = [];
-  #waiting: { resolve: (result: IteratorResult<Buffer>) => void; reject: (error: Error) => void } | undefined;
+  #waiting: { resolve: (result: IteratorResult<Chunk>) => void; reject: (error: Error) => void } | undefined;
   #error: Error | undefined;
   #isEnded = false;
   #isClosed = false;
@@ -11,7 +15,7 @@ export class WatchStream implements AsyncIterable<Buffer> {
     return this.#isClosed || this.#isEnded;
   }
 
-  push(chunk: Buffer): void {
+  push(chunk: Chunk): void {
     if (this.isClosed) return;
     if (this.#waiting === undefined) {
       this.#chunks.push(chunk);
@@ -49,7 +53,7 @@ export class WatchStream implements AsyncIterable<Buffer> {
     return this;
   }
 
-  [Symbol.asyncIterator](): AsyncIterator<Buffer> {
+  [Symbol.asyncIterator](): AsyncIterator<Chunk> {
     return {
       next: () => this.#next(),
       return: async () => {
@@ -59,7 +63,7 @@ export class WatchStream implements AsyncIterable<Buffer> {
     };
   }
 
-  #next(): Promise<IteratorResult<Buffer>> {
+  #next(): Promise<IteratorResult<Chunk>> {
     const chunk = this.#chunks.shift();
     if (chunk !== undefined) return Promise.resolve({ value: chunk, done: false });
     if (this.#error !== undefined) {

@@ -18,6 +18,20 @@ export interface ProcessDeps {
   claimOnPod: boolean;
 }
 
+const LEVEL = process.env['BERTH_TEST_LOG'];
+
+function say(): void {
+  // Nobody listens.
+}
+
+/** Says nothing, and makes no child for each key: that would be a tenth of the time of a world. */
+const SILENT: Logger = {
+  level: 'silent',
+  isLevelEnabled: () => false,
+  ...Object.fromEntries(['trace', 'debug', 'info', 'warn', 'error', 'fatal'].map((level) => [level, say])),
+  child: () => SILENT,
+} as unknown as Logger;
+
 /** What every process of Berth has: a clock, a way to the API server, and the caches that ship. */
 export class BerthProcess {
   readonly clock: ProcessClock;
@@ -31,7 +45,7 @@ export class BerthProcess {
     this.clock = new ProcessClock(time);
     this.link = new Link({ api, time, chance, clock: this.clock });
     this.client = createKubeClient(this.link.connection, { clock: this.clock, random: () => Math.random() });
-    this.log = pino({ level: process.env['BERTH_TEST_LOG'] ?? 'silent' });
+    this.log = LEVEL === undefined ? SILENT : pino({ level: LEVEL });
     const deps = { client: this.client, namespace: OWN, clock: this.clock, log: this.log, reads, claimOnPod };
     this.caches = new Caches(deps, this.watching.signal);
   }

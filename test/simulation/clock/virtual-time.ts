@@ -12,8 +12,10 @@ function isBefore(a: Timer, b: Timer): boolean {
   return a.due < b.due || (a.due === b.due && a.order < b.order);
 }
 
-/** Where the wall clocks of the world begin. */
-const START = Date.UTC(2026, 0, 1);
+const DAY_MS = 86_400_000;
+const NEW_YEAR = Date.UTC(2026, 0, 1);
+/** Timers of one moment. With more, somebody spins. */
+const MOST_AT_ONCE = 1_000_000;
 
 /** Lets everything run that is ready. Nothing in the world waits for the network or the disk, so one turn is enough. */
 function settle(): Promise<void> {
@@ -29,6 +31,13 @@ export class VirtualTime {
   #skipped = 0;
   #orders = 0;
   #cancelled = 0;
+  #atOnce = 0;
+  readonly #start: number;
+
+  /** The wall clocks begin so many days after new year. */
+  constructor(firstDay = 0) {
+    this.#start = NEW_YEAR + firstDay * DAY_MS;
+  }
 
   /** Milliseconds since the world began, without what was skipped. */
   get elapsed(): number {
@@ -42,7 +51,7 @@ export class VirtualTime {
 
   /** Wall time of a clock that is right, milliseconds since the epoch. */
   get wall(): number {
-    return START + this.#skipped + this.#elapsed;
+    return this.#start + this.#skipped + this.#elapsed;
   }
 
   /** As Kubernetes writes times: whole seconds. */
@@ -72,6 +81,8 @@ export class VirtualTime {
         this.#cancelled -= 1;
         continue;
       }
+      this.#atOnce = next.due > this.#elapsed ? 0 : this.#atOnce + 1;
+      if (this.#atOnce > MOST_AT_ONCE) throw new Error(`Time stands still at ${this.#elapsed} ms.`);
       this.#elapsed = Math.max(this.#elapsed, next.due);
       const { run } = next;
       next.run = undefined;

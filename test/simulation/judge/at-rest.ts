@@ -86,7 +86,7 @@ export function judgeAtRest(world: World, people: People): void {
     if (!seen.has(instance)) judge.blame(2, `${node} runs ${pod.metadata.name} of an instance that is gone`);
   }
   for (const [uid, name] of people.promised) {
-    if (seen.has(uid) || judge.isDeleted(uid)) continue;
+    if (seen.has(uid) || judge.mayBeGone(uid)) continue;
     judge.blame(8, `${name} was answered with 201 and is gone`);
   }
   judgeOffers(world, free);

@@ -20,13 +20,10 @@ const HOUR_MS = 3_600_000;
 /** Kubelets write whole seconds, and the controller reads them between two writes. */
 const ROUNDING_MS = 2_000;
 const GRACE_MS = 30_000;
-/** Kubernetes misses the heartbeats of a node for so long at most before it says so. */
-const UNNOTICED_MS = 50_000;
-/**
- * A place is held until its end is decided, and billed so long (docs/decisions/0048). While nobody decides, because the
- * leader is gone or hears nothing, that may be later than the end of a program.
- */
-const UNDECIDED_MS = 60_000;
+/** Berth sees what happened, and decides, within this time while nothing is broken. */
+const REACTION_MS = 5_000;
+/** After a fault of its leader or of its way to the API server, Berth is itself again within this time. */
+const RECOVERY_MS = 20_000;
 
 interface Life {
   uid: string;
@@ -35,6 +32,8 @@ interface Life {
   holdings: Holding[];
   /** When its owner or anybody else began to delete it, or it was gone. */
   isDeleted: boolean;
+  /** A person deleted it, or asked that it be deleted after some time. */
+  isUnwanted: boolean;
   keepsDisk: boolean;
   hadDisk: boolean;
   /** Its namespace was deleted, with all bills and disks in it. */
@@ -51,6 +50,14 @@ function nothing(): Billed {
   return { seconds: 0, starts: new Set(), isByPreemption: false };
 }
 
+/** Milliseconds of some spans that lie between two moments. */
+function sumWithin(spans: readonly { from: number; to?: number }[], from: number, end: number): number {
+  return spans.reduce(
+    (sum, { from: began, to = end }) => sum + Math.max(0, Math.min(to, end) - Math.max(from, began)),
+    0,
+  );
+}
+
 /** Knows what the kubelets really ran, and nothing of the books of Berth, which it compares with that. */
 export class Judge implements Witness {
   readonly violations: Violation[] = [];
@@ -58,7 +65,11 @@ export class Judge implements Witness {
   readonly #time: VirtualTime;
   readonly #lives = new Map<string, Life>();
   readonly #silences = new Map<string, { from: number; to?: number }[]>();
-  readonly #disturbedAt: number[] = [];
+  /** When each node answered again. */
+  readonly #answers = new Map<string, number[]>();
+  /** When Berth could hear or decide nothing, oldest begin first. */
+  readonly #outages: { from: number; to: number }[] = [];
+  #api: ApiServer | undefined;
   #holdings = 0;
   #seen = 0;
 
@@ -76,6 +87,7 @@ export class Judge implements Witness {
   }
 
   follow(api: ApiServer): void {
+    this.#api = api;
     api.follow(({ kind, before, after }) => {
       if (kind.type.kind === 'Namespace' && after?.metadata.deletionTimestamp !== undefined)
         this.#seeEnd(after.metadata.name);
@@ -83,14 +95,23 @@ export class Judge implements Witness {
       const instance = (after ?? before) as GpuInstance;
       const { uid = '', name, namespace = '' } = instance.metadata;
       const life = this.#life(uid, name, namespace);
-      life.keepsDisk = instance.spec.diskPolicy === 'Retain';
+      const { diskPolicy, onExpiry, maxDuration, idleTimeout } = instance.spec;
+      life.keepsDisk = diskPolicy === 'Retain';
+      if (onExpiry === 'Delete' && (maxDuration ?? idleTimeout) !== undefined) life.isUnwanted = true;
       if (after === undefined || after.metadata.deletionTimestamp !== undefined) life.isDeleted = true;
     });
   }
 
-  /** Whether somebody deleted an instance, or it was never seen. */
-  isDeleted(uid: string): boolean {
-    return this.#lives.get(uid)?.isDeleted ?? true;
+  /** A person deletes an instance. */
+  unwanted(uid: string): void {
+    const life = this.#lives.get(uid);
+    if (life !== undefined) life.isUnwanted = true;
+  }
+
+  /** Whether an instance may be gone, because a person wants that or took away its namespace. */
+  mayBeGone(uid: string): boolean {
+    const life = this.#lives.get(uid);
+    return life === undefined || life.isUnwanted || life.isNamespaceGone;
   }
 
   note(text: string): void {
@@ -98,9 +119,25 @@ export class Judge implements Witness {
     if (this.history.length > 20_000) this.history.splice(0, 10_000);
   }
 
-  /** From now on Berth may hear or decide nothing for a while. */
-  disturb(): void {
-    this.#disturbedAt.push(this.#time.wall);
+  /** For so long from now Berth may hear or decide nothing, and it needs some time to recover. */
+  disturb(ms: number): void {
+    const from = this.#time.wall;
+    this.#outages.push({ from, to: from + ms + RECOVERY_MS });
+  }
+
+  /** When Berth can have decided about something that happened then, at the latest. */
+  #decidedBy(at: number): number {
+    let by = at;
+    // One outage may begin before Berth has recovered from another.
+    for (const { from, to } of this.#outages) if (from <= by + REACTION_MS && to > by) by = to;
+    return by + REACTION_MS;
+  }
+
+  /** When Kubernetes noticed that a node lost its power then, or the node answered before. */
+  #noticedBy(node: string, at: number): number {
+    const noticed = this.#silences.get(node)?.find(({ from }) => from >= at)?.from ?? Infinity;
+    const answered = this.#answers.get(node)?.find((one) => one >= at) ?? Infinity;
+    return Math.min(noticed, answered, this.#time.wall);
   }
 
   blame(invariant: number, what: string): void {
@@ -128,8 +165,27 @@ export class Judge implements Witness {
     if (recent.size > MOST_PODS) this.blame(6, `${name} had ${recent.size} pods within an hour`);
   }
 
-  ended({ node, pod }: Holding): void {
+  ended(holding: Holding): void {
+    const { node, pod } = holding;
     this.note(`${node} has ended ${pod.metadata.namespace}/${pod.metadata.name}`);
+    if (holding.isUnheard !== true) this.#time.afterPlain(REACTION_MS, () => this.#mustBeFree(holding));
+  }
+
+  /** The GPUs of a container that has ended are free soon, whatever finalizers its pod has. */
+  #mustBeFree(holding: Holding): void {
+    const { to = 0, instance = '', pod } = holding;
+    const life = this.#lives.get(instance);
+    if (life === undefined) return;
+    const left = this.#decidedBy(to) - this.#time.wall;
+    if (left > 0) {
+      this.#time.afterPlain(left, () => this.#mustBeFree(holding));
+      return;
+    }
+    const found = this.#api?.find<GpuInstance>(GPU_INSTANCES, life);
+    if (found?.metadata.uid !== instance || found.status?.claim === undefined) return;
+    if (found.status.podUid !== pod.metadata.uid) return;
+    const seconds = ((this.#time.wall - to) / 1000).toFixed(1);
+    this.blame(2, `${life.name} holds GPUs, although ${pod.metadata.name} ended ${seconds} s ago`);
   }
 
   rejected(pod: Pod, node: string, why: string): void {
@@ -141,6 +197,7 @@ export class Judge implements Witness {
     const known = this.#silences.get(node) ?? [];
     this.#silences.set(node, known);
     const last = known.at(-1);
+    if (!isSilent) this.#answers.set(node, [...(this.#answers.get(node) ?? []), this.#time.wall]);
     if (isSilent) known.push({ from: this.#time.wall });
     else if (last !== undefined) last.to ??= this.#time.wall;
   }
@@ -161,15 +218,6 @@ export class Judge implements Witness {
       if (life === undefined || life.isNamespaceGone || (life.isDeleted && !life.keepsDisk)) continue;
       this.blame(4, `the disk ${claim} (${volume}) of ${life.name} is gone, and nobody deleted that instance`);
     }
-  }
-
-  /** What GPUs of a node are held, by the kubelets. */
-  heldOn(node: string): number {
-    let sum = 0;
-    for (const { holdings } of this.#lives.values()) {
-      for (const one of holdings) if (one.node === node && one.to === undefined) sum += one.gpus.length;
-    }
-    return sum;
   }
 
   /** Compares bills with what was run, of instances that are gone. Forgets them. */
@@ -217,11 +265,12 @@ export class Judge implements Witness {
       const from = billed.isByPreemption ? made - ROUNDING_MS : first.ranFrom;
       const end = last.ranTo ?? last.to ?? this.#time.wall;
       const silentMs = this.#silentMs(first.node, first.ranFrom, end);
-      const isDisturbed = this.#disturbedAt.some((at) => at > end - UNDECIDED_MS && at < end + UNDECIDED_MS);
-      const unnoticed = (last.isCutOff === true ? UNNOTICED_MS : 0) + (isDisturbed ? UNDECIDED_MS : 0);
-      most += first.gpus.length * (end - from - Math.max(0, silentMs - ROUNDING_MS) + ROUNDING_MS + unnoticed);
-      const held = ran.reduce((sum, { ranFrom = 0, ranTo = end }) => sum + ranTo - ranFrom, 0);
-      least += first.gpus.length * Math.max(0, held - silentMs - GRACE_MS - ROUNDING_MS);
+      const heardMs = this.#heardMs(first.node, first.ranFrom, end);
+      // A place is held until its end is decided, and billed so long (docs/decisions/0048).
+      const held = this.#decidedBy(last.isCutOff === true ? this.#noticedBy(last.node, end) : end);
+      most += first.gpus.length * (held - from - Math.max(0, heardMs - ROUNDING_MS) + ROUNDING_MS);
+      const ranMs = ran.reduce((sum, { ranFrom = 0, ranTo = end }) => sum + ranTo - ranFrom, 0);
+      least += first.gpus.length * Math.max(0, ranMs - silentMs - GRACE_MS - ROUNDING_MS);
     }
     const ms = billed.seconds * 1000;
     const said = `${namespace}/${name} is billed ${billed.seconds} GPU seconds and ran`;
@@ -229,12 +278,14 @@ export class Judge implements Witness {
     if (ms < least) this.blame(3, `${said} ${least / 1000} at least`);
   }
 
+  /** The same of those silences that Berth must have heard of before they were over. */
+  #heardMs(node: string, from: number, end: number): number {
+    const heard = (this.#silences.get(node) ?? []).filter(({ from: began, to = end }) => this.#decidedBy(began) < to);
+    return sumWithin(heard, from, end);
+  }
+
   #silentMs(node: string, from: number, end: number): number {
-    const silences = this.#silences.get(node) ?? [];
-    return silences.reduce(
-      (sum, { from: began, to = end }) => sum + Math.max(0, Math.min(to, end) - Math.max(from, began)),
-      0,
-    );
+    return sumWithin(this.#silences.get(node) ?? [], from, end);
   }
 
   #life(uid: string, name: string, namespace: string): Life {
@@ -246,6 +297,7 @@ export class Judge implements Witness {
       namespace,
       holdings: [],
       isDeleted: false,
+      isUnwanted: false,
       keepsDisk: false,
       hadDisk: false,
       isNamespaceGone: false,

@@ -359,6 +359,7 @@ export class Machine {
     const { holding } = tended;
     if (holding.to !== undefined) return;
     holding.to = time.wall;
+    if (!this.answers) holding.isUnheard = true;
     if (holding.ranFrom !== undefined) {
       holding.ranTo = time.wall;
       tended.finishedAt ??= time.seconds;

@@ -15,6 +15,8 @@ export interface Holding {
   ranTo?: number;
   /** Its node lost its power. Nobody else knows when before Kubernetes misses the node. */
   isCutOff?: boolean;
+  /** Its node did not answer when it ended. */
+  isUnheard?: boolean;
   /** When the GPUs were free again. */
   to?: number;
 }

@@ -113,7 +113,9 @@ export class People {
         return;
       case 'delete': {
         const instance = this.#instanceOf(act.of);
-        if (instance !== undefined) api.delete(GPU_INSTANCES, instance.metadata, { propagationPolicy: act.how });
+        if (instance === undefined) return;
+        this.#world.judge.unwanted(instance.metadata.uid ?? '');
+        api.delete(GPU_INSTANCES, instance.metadata, { propagationPolicy: act.how });
         return;
       }
       case 'deletePod': {
@@ -224,11 +226,10 @@ export class People {
         return;
       }
       case 'storm':
-        world.setWeather(STORMS[act.kind]);
-        time.afterPlain(act.forMs, () => world.setWeather({}));
+        world.storm(STORMS[act.kind], act.forMs);
         return;
       case 'watches':
-        world.judge.disturb();
+        world.judge.disturb(0);
         if (act.compacts) api.compact();
         for (const { link } of world.processes) link.endWatches(act.how);
         return;

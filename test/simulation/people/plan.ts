@@ -9,6 +9,8 @@ export interface Plan {
   /** Rentals of a day come within so many milliseconds. */
   spanMs: number;
   days: number;
+  /** Days between the first of January and the first one. */
+  firstDay: number;
   /** Faults of nodes, of the API server and of leaders, for each hundred rentals. */
   faults: number;
 }
@@ -20,6 +22,29 @@ export const LAST_LOOK_MS = 60_000;
 /** Milliseconds of a day that are simulated: after the last act everybody rests. */
 export function dayMs({ spanMs }: Plan): number {
   return spanMs + REST_MS + LAST_LOOK_MS;
+}
+
+/** How much of each kind of act a world has: a mix of everything finds less than worlds that differ. */
+class Mood {
+  readonly #chance: Chance;
+  readonly #shares = new Map<string, number>();
+
+  constructor(chance: Chance) {
+    this.#chance = chance;
+  }
+
+  /** One of several by weight, times what this world has of each. */
+  of<T>(what: string, items: readonly (readonly [weight: number, item: T])[]): T {
+    return this.#chance.weighted(
+      items.map(([weight, item], index) => [weight * this.#share(`${what} ${index}`), item] as const),
+    );
+  }
+
+  #share(name: string): number {
+    const share = this.#shares.get(name) ?? this.#chance.of([0.1, 1, 1, 3]) ?? 1;
+    this.#shares.set(name, share);
+    return share;
+  }
 }
 
 type NewAct = Act extends infer T ? (T extends Act ? Omit<T, 'id'> : never) : never;
@@ -53,7 +78,7 @@ function rental(chance: Chance, { tenants }: Plan, at: number): NewAct {
 }
 
 /** What its owner does with an instance, in order; the last is that it goes. */
-function life(chance: Chance, of: number, from: number, until: number): NewAct[] {
+function life(chance: Chance, mood: Mood, of: number, [from, until]: readonly [number, number]): NewAct[] {
   const acts: NewAct[] = [];
   const end = Math.min(
     until,
@@ -71,7 +96,7 @@ function life(chance: Chance, of: number, from: number, until: number): NewAct[]
   ]);
   for (let count = 0; count < some; count += 1) {
     const at = chance.between(from, end);
-    const next = chance.weighted<() => NewAct>([
+    const next = mood.of<() => NewAct>('life', [
       [4, () => ({ at, do: 'stop', of })],
       [4, () => ({ at, do: 'start', of })],
       [2, () => ({ at, do: 'ask', of })],
@@ -112,14 +137,14 @@ function life(chance: Chance, of: number, from: number, until: number): NewAct[]
   return acts;
 }
 
-function fault(chance: Chance, { nodes, tenants }: Plan, at: number): NewAct {
+function fault(chance: Chance, mood: Mood, { nodes, tenants }: Plan, at: number): NewAct {
   const node = chance.int(0, nodes - 1);
   const forMs = chance.weighted([
     [3, chance.between(2_000, 60_000)],
     [2, chance.between(60_000, 600_000)],
   ]);
   const short = chance.between(1_000, 30_000);
-  const next = chance.weighted<() => NewAct>([
+  const next = mood.of<() => NewAct>('fault', [
     [4, () => ({ at, do: 'lose', node, how: chance.is(0.5) ? 'silent' : 'off', forMs, deletesNode: chance.is(0.2) })],
     [2, () => ({ at, do: 'drain', node, forMs })],
     [1, () => ({ at, do: 'cordon', node, forMs })],
@@ -158,6 +183,7 @@ function fault(chance: Chance, { nodes, tenants }: Plan, at: number): NewAct {
 export function planActs(chance: Chance, plan: Plan): Act[] {
   const acts: Act[] = [];
   const { spanMs } = plan;
+  const mood = new Mood(chance);
   let ids = 0;
   const add = (act: NewAct): number => {
     ids += 1;
@@ -175,12 +201,13 @@ export function planActs(chance: Chance, plan: Plan): Act[] {
         (isCrowd ? (spanMs / 4) * chance.int(0, 2) + chance.between(0, 2_000) : chance.between(0, spanMs * 0.8));
       const id = add(rental(chance, plan, at));
       const staysOvernight = chance.is(0.2) && day + 1 < plan.days;
-      for (const next of life(chance, id, at + 500, morning + spanMs)) {
+      for (const next of life(chance, mood, id, [at + 500, morning + spanMs])) {
         const isLast = next.do === 'delete' || next.do === 'repeat';
         add(isLast && staysOvernight ? { ...next, at: next.at + dayMs(plan) } : next);
       }
     }
-    for (let count = 0; count < faults; count += 1) add(fault(chance, plan, morning + chance.between(0, spanMs * 0.9)));
+    for (let count = 0; count < faults; count += 1)
+      add(fault(chance, mood, plan, morning + chance.between(0, spanMs * 0.9)));
   }
   return acts.toSorted((a, b) => a.at - b.at || a.id - b.id);
 }

@@ -1,33 +1,45 @@
-import { spawnSync } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { USUAL } from '../plans.ts';
+import { type Job, type Result, runJobs } from '../pool.ts';
 import { say } from '../say.ts';
 import { PLANTED } from './faults.ts';
 
 const HOOKS = fileURLToPath(new URL('hooks.ts', import.meta.url));
-/** How a search exits that has found something. A process that fails exits with 1. */
-export const FOUND = 3;
-const SEARCH = fileURLToPath(new URL('search.ts', import.meta.url));
+/** Worlds in which a fault must show. */
+const SEEDS = 20;
+/** A world with a fault in it may spin for ever: it is found, too. */
+const LIMIT_MS = 600_000;
 
-/** Runs one fault in a process of its own, until one of the first seeds finds it. Returns what the process printed. */
-export function plant(name: string, seeds: number): { isFound: boolean; said: string } {
+/** Runs worlds with one fault until it shows. Its modules are loaded with it, so it has a process of its own. */
+async function plant(name: string): Promise<Result | undefined> {
+  const jobs = Array.from({ length: SEEDS }, (_, index): Job => ({ seed: index + 1, plan: USUAL, looks: 0 }));
   const env = { ...process.env, BERTH_PLANTED_FAULT: name };
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', HOOKS, SEARCH, String(seeds)], {
-    env,
-    encoding: 'utf8',
+  const options = { processes: 1, env, execArgv: ['--import', HOOKS], limitMs: LIMIT_MS };
+  const shown: Result[] = [];
+  await runJobs(jobs, options, (result) => {
+    if (result.found !== undefined) shown.push(result);
+    return shown.length > 0;
   });
-  if (status !== 0 && status !== FOUND) throw new Error(`${name}: ${stderr}`);
-  return { isFound: status === FOUND, said: stdout.trim() };
+  return shown[0];
 }
 
-/** Plants every fault whose name has this text, one after the other, and prints which were found. */
-export function plantAll(seeds: number, only = ''): void {
+/** Plants every fault whose name has this text, and says which were found. True: all of them. */
+export async function plantAll(only: string): Promise<boolean> {
   const faults = PLANTED.filter(({ name }) => name.includes(only));
+  const left = faults.values();
   let found = 0;
-  for (const { name } of faults) {
-    const { isFound, said } = plant(name, seeds);
-    if (isFound) found += 1;
-    say(`${isFound ? 'found ' : 'MISSED'} ${name}: ${said}`);
-  }
+  const work = async (): Promise<void> => {
+    for (const { name } of left) {
+      const shown = await plant(name);
+      if (shown?.found === undefined) say(`MISSED ${name}`);
+      else {
+        found += 1;
+        say(`found  ${name}: seed ${shown.seed}: ${shown.found.invariant}: ${shown.found.what}`);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, work));
   say(`${found} of ${faults.length} were found`);
-  process.exitCode = found === faults.length ? 0 : 1;
+  return found === faults.length;
 }

@@ -1,0 +1,17 @@
+import type { Plan } from './people/plan.ts';
+
+/** A world of 32 GPUs, small enough that they are always short. */
+export const USUAL: Plan = {
+  tenants: 4,
+  nodes: 4,
+  rentals: 30,
+  spanMs: 8 * 60_000,
+  days: 1,
+  firstDay: 0,
+  faults: 30,
+};
+
+const HALF: Plan = { tenants: 50, nodes: 125, rentals: 55, spanMs: 20 * 60_000, days: 183, firstDay: 0, faults: 9 };
+
+/** A year of a thousand GPUs, whose nights are skipped, in two halves: one for each of two cores. */
+export const YEAR: readonly Plan[] = [HALF, { ...HALF, days: 182, firstDay: 183 }];

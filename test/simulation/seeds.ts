@@ -1,0 +1,7 @@
+/**
+ * Seeds of usual worlds in which something went wrong once, and what. They are tried before new ones. A seed is another
+ * world once the plan of what people do changes, so each fault that was mended has a test of its own, too.
+ */
+export const FAILED_ONCE: readonly { seed: number; what: string }[] = [
+  { seed: 1_795_799_488, what: 'the judge took silences off a bill of which nobody could hear while watches lagged' },
+];
