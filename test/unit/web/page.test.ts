@@ -134,7 +134,7 @@ describeWith('chromium')('the page', () => {
   it('shows no button to somebody who may only look', async () => {
     isEditor = false;
     await page.reload();
-    await page.getByRole('heading', { name: 'Where the seconds of the start went' }).waitFor();
+    await page.getByRole('heading', { name: /^Startup/ }).waitFor();
     expect(await page.getByRole('button', { name: /Rename|Delete/ }).count()).toBe(0);
     isEditor = true;
   });
@@ -235,6 +235,7 @@ describeWith('chromium')('the page', () => {
     await page.getByRole('option', { name: 'i-421' }).first().waitFor();
     await page.keyboard.press('Enter');
     await page.waitForURL(`${url}/dashboard/instances/i-421`);
+    await page.getByRole('link', { name: 'Usage' }).click();
     await accountOf(page).focus();
     await page.keyboard.press('Enter');
     await page.getByLabel('Another project').fill('other');
