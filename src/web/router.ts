@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { Router } from 'express';
+import { type RequestHandler, Router } from 'express';
 import helmet from 'helmet';
 import { dashboardBodies } from '../http/interface/bodies/body-shares.ts';
 import { jsonBody } from '../http/interface/bodies/json-body.ts';
@@ -18,6 +18,7 @@ const FOLDER = new URL('./public/', import.meta.url);
 /** The page finds its view by the address: every view is the same file. */
 const VIEWS = [
   '/',
+  '/instances',
   '/instances/:id',
   '/rent',
   '/rent/:template',
@@ -31,8 +32,10 @@ const VIEWS = [
   '/fleet',
 ];
 
+const PAGE = { file: 'index.html', type: 'text/html; charset=utf-8' } as const;
+
 const FILES = [
-  { paths: VIEWS, file: 'index.html', type: 'text/html; charset=utf-8' },
+  { paths: VIEWS, ...PAGE },
   { paths: ['/app.js'], file: 'built/app.js', type: 'text/javascript; charset=utf-8' },
   // The terminal, which the page loads when somebody opens one.
   { paths: ['/screen.js'], file: 'built/screen.js', type: 'text/javascript; charset=utf-8' },
@@ -51,15 +54,18 @@ function notBuilt(): never {
   throw new ApiError('not_found', 'The page is not built. Run `npm run build:page`, and start Berth again.');
 }
 
+/** Serves a file of the page. */
+function serveFile(file: string, type: string): RequestHandler {
+  const path = new URL(file, FOLDER);
+  // A checkout has no bundle before the first build, and the roles without a page need none.
+  const read = existsSync(path) ? (): Buffer => readFileSync(path) : notBuilt;
+  return staticFile(read, { 'content-type': type, 'cache-control': 'no-cache' });
+}
+
 /** The page, and the files that it loads. */
 function pageRouter(): Router {
   const router = Router({ caseSensitive: true });
-  for (const { paths, file, type } of FILES) {
-    const path = new URL(file, FOLDER);
-    // A checkout has no bundle before the first build, and the roles without a page need none.
-    const read = existsSync(path) ? (): Buffer => readFileSync(path) : notBuilt;
-    router.get([...paths], staticFile(read, { 'content-type': type, 'cache-control': 'no-cache' }));
-  }
+  for (const { paths, file, type } of FILES) router.get([...paths], serveFile(file, type));
   return router;
 }
 
@@ -99,7 +105,13 @@ export function dashboardRouter(deps: WebDeps): Router {
   router.use('/api', refuseForeignSites);
   router.use('/api/session', sessionRouter(context));
   router.use('/api', tokenRouter(context), poolsRouter(context), keysRouter(context));
-  router.use(() => {
+  const lost = serveFile(PAGE.file, PAGE.type);
+  router.use((request, response, next) => {
+    // A person who follows an old link gets the page, which leads back.
+    if (request.method === 'GET' && !request.path.startsWith('/api/') && request.accepts(['json', 'html']) === 'html') {
+      response.status(404);
+      return lost(request, response, next);
+    }
     throw new ApiError('not_found', 'The dashboard has no page at this path. Open /dashboard.');
   });
   return router;

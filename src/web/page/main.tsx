@@ -8,7 +8,7 @@ import { FleetView } from './fleet/fleet.tsx';
 import { InstanceView } from './instances/instance.tsx';
 import { InstancesView } from './instances/list.tsx';
 import { ModelsView } from './models/models.tsx';
-import { Alert } from './parts/controls.tsx';
+import { Alert, Link } from './parts/controls.tsx';
 import { RentView } from './rent/rent.tsx';
 import { titleHere } from './shell/places.ts';
 import { Entrance, Shell, Toast } from './shell/shell.tsx';
@@ -16,6 +16,18 @@ import { SignIn } from './sign-in.tsx';
 import { begin, problem, session, tenant, view } from './state.ts';
 import { TemplatesView } from './templates/templates.tsx';
 import { UsageView } from './usage/usage.tsx';
+
+/** What an old link may lead to. */
+function Nowhere() {
+  return (
+    <section class="card empty" aria-labelledby="nowhere-title">
+      <h1 id="nowhere-title">There is no such page</h1>
+      <p>
+        <Link to="/dashboard">Go to the instances</Link>
+      </p>
+    </section>
+  );
+}
 
 function Current() {
   const [place = '', id = ''] = view.value;
@@ -31,7 +43,8 @@ function Current() {
   if (place === 'ssh-keys') return <KeysView key={key} />;
   if (place === 'api-access') return <AccessView key={key} />;
   if (place === 'webhooks') return <WebhooksView key={key} />;
-  return <InstancesView key={key} />;
+  if (place === '' || place === 'instances') return <InstancesView key={key} />;
+  return <Nowhere />;
 }
 
 /** What stands around every view, and the view. */

@@ -306,6 +306,16 @@ describeWith('chromium')('the page', () => {
     await page.setViewportSize({ width: 1180, height: 800 });
   });
 
+  it('leads back from an address that is no page; a program gets the error', async () => {
+    const answer = await page.goto(`${url}/dashboard/nothing/here`);
+    expect(answer?.status()).toBe(404);
+    await page.getByRole('heading', { level: 1, name: 'There is no such page' }).waitFor();
+    await page.getByRole('link', { name: 'Go to the instances' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Instances' }).waitFor();
+    const refused = await fetch(`${url}/dashboard/nothing/here`);
+    expect([refused.status, await refused.text()]).toEqual([404, expect.stringContaining('not_found')]);
+  });
+
   it('goes back to the sign-in when the account is gone', async () => {
     hasAccount = false;
     await page.reload();
