@@ -32,8 +32,10 @@ const VIEWS = [
   '/fleet',
 ];
 
+const PAGE = { file: 'index.html', type: 'text/html; charset=utf-8' } as const;
+
 const FILES = [
-  { paths: VIEWS, file: 'index.html', type: 'text/html; charset=utf-8' },
+  { paths: VIEWS, ...PAGE },
   { paths: ['/app.js'], file: 'built/app.js', type: 'text/javascript; charset=utf-8' },
   // The terminal, which the page loads when somebody opens one.
   { paths: ['/screen.js'], file: 'built/screen.js', type: 'text/javascript; charset=utf-8' },
@@ -70,7 +72,8 @@ function pageRouter(): Router {
 function noPage(): RequestHandler {
   const page = fileAt(FILES[0]);
   return (request, response, next) => {
-    if (request.method !== 'GET' || request.accepts(['json', 'html']) !== 'html')
+    const isCall = request.method !== 'GET' || request.path.startsWith('/api/');
+    if (isCall || request.accepts(['json', 'html']) !== 'html')
       throw new ApiError('not_found', 'The dashboard has no page at this path. Open /dashboard.');
     response.status(404);
     return page(request, response, next);

@@ -189,7 +189,7 @@ describeWith('chromium')('in a browser', () => {
   });
 
   it('sees where the start went, renames, extends and stops it, with the same as curl and kubectl', async () => {
-    await page.getByText('Opened the login').waitFor();
+    await page.getByText('SSH ready').waitFor();
     expect(await findings()).toEqual([]);
     await page.getByRole('button', { name: 'Rename' }).click();
     await page.getByLabel('Name', { exact: true }).fill("Ann's notebook");
@@ -266,7 +266,7 @@ describeWith('chromium')('in a browser', () => {
     await using other = await openDashboard(api.url);
     await other.signIn(viewer);
     await other.page.getByRole('link', { name: "Ann's notebook" }).click();
-    await other.page.getByText('Opened the login').waitFor();
+    await other.page.getByText('SSH ready').waitFor();
     expect(await other.page.getByRole('button', { name: /Stop|Delete|Rename/ }).count()).toBe(0);
     expect(other.complaints.filter((text) => !/status of (?:4\d\d)/.test(text))).toEqual([]);
   });

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import axe from 'axe-core';
@@ -98,6 +98,8 @@ describeWith(
       (await screen.innerText()).replaceAll('\u00A0', ' ').includes('the answer is 42'),
     );
     await page.locator('.log .line', { hasText: 'the answer is 42' }).waitFor();
+    await page.keyboard.type(`printf '\\033[31ma warning\\033[0m\\n 10%%\\r100%%\\n' >/proc/1/fd/1\n`);
+    await page.locator('.log .colour-1').waitFor();
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
       await page.screenshot({ path: join(PICTURES, `terminal-${colorScheme}.png`), animations: 'disabled' });
@@ -107,6 +109,30 @@ describeWith(
     }
     await page.emulateMedia({ colorScheme: 'light' });
     await page.getByRole('button', { name: 'Close terminal' }).click();
+  });
+
+  it('reads the log in its colours, searches it and takes it as a file', async () => {
+    await page.locator('.log .colour-1', { hasText: 'a warning' }).waitFor();
+    expect(await page.locator('.log').innerText()).toContain('100%');
+    expect(await page.locator('.log').innerText()).not.toContain('10%');
+    await page.getByLabel('Search the log').fill('ANSWER is');
+    await page.getByText(/^1 of \d+ lines$/).waitFor();
+    expect(await page.locator('.log .line').count()).toBe(1);
+    await page.getByLabel('Search the log').fill('');
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download log' }).click(),
+    ]);
+    expect(readFileSync((await file.path()) ?? '', 'utf8')).toContain('the answer is 42');
+  });
+
+  it('sees its ways in, and its load as it is measured', async () => {
+    const link = await page.getByRole('link', { name: 'Open in VS Code' }).getAttribute('href');
+    const command = await page.locator('.copy-line', { hasText: 'SSH command' }).locator('code').innerText();
+    const [, user, host] = /(\S+)@(\S+)$/.exec(command) ?? [];
+    expect(link).toMatch(new RegExp(`^vscode://vscode-remote/ssh-remote\\+${user}@${host}:\\d+/workspace$`));
+    await page.getByRole('img', { name: /^Memory of the last hour, now / }).waitFor({ timeout: 60_000 });
+    await page.screenshot({ path: join(PICTURES, 'connected.png'), fullPage: true });
   });
 
   it('asks a model', async () => {

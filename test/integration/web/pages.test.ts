@@ -142,7 +142,7 @@ describeWith('chromium')('the pages of the dashboard', () => {
   it('sees what it costs by day, instance and person, and takes it as a file', async () => {
     const { page, findings, picture } = view;
     await goTo('Usage');
-    await page.getByText(/GPU-hours, so far/).waitFor();
+    await page.getByText(/GPU-hours so far/).waitFor();
     await page.getByRole('row', { name: /^person\/.*admin.* runs/ }).waitFor();
     const instance = await page.getByRole('link', { name: /^i-/ }).textContent();
     await page.getByRole('img', { name: 'USD per day' }).locator('canvas').waitFor();

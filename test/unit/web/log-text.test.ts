@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { logText } from '../../../src/web/page/instances/log-text.ts';
+import { logParts, textOf } from '../../../src/web/page/instances/log-text.ts';
 
 it.each([
   ['\u001b[31mcolour 1\u001b[0m', 'colour 1'],
@@ -9,5 +9,36 @@ it.each([
   ['plain [31m and 训练 🚀', 'plain [31m and 训练 🚀'],
   ['', ''],
 ])('%j reads %j', (text, shown) => {
-  expect(logText(text)).toBe(shown);
+  expect(textOf(logParts(text))).toBe(shown);
+});
+
+it.each<[string, [string, string][]]>([
+  [
+    'a \u001b[1;31mb\u001b[22m c\u001b[39m d',
+    [
+      ['a ', ''],
+      ['b', 'colour-1 is-bold'],
+      [' c', 'colour-1'],
+      [' d', ''],
+    ],
+  ],
+  [
+    '\u001b[92mok\u001b[m!',
+    [
+      ['ok', 'colour-2'],
+      ['!', ''],
+    ],
+  ],
+  ['\u001b[38;2;255;0;0;4mred\u001b[0m', [['red', 'colour-1 is-underlined']]],
+  [
+    '\u001b[38;5;33mblue\u001b[38;5;196;48;5;20mred',
+    [
+      ['blue', 'colour-4'],
+      ['red', 'colour-1'],
+    ],
+  ],
+  ['\u001b[41mno background', [['no background', '']]],
+  ['\u001b[32m 10%\r\u001b[32m100%\u001b[0m\r', [['100%', 'colour-2']]],
+])('%j has its colours', (text, parts) => {
+  expect(logParts(text).map(({ text: part, look }) => [part, look])).toEqual(parts);
 });

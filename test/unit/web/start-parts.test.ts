@@ -32,10 +32,10 @@ it('a first start waited from when it was accepted on, and a later one not for t
   const names = (usage: InstanceRecord['usage']) =>
     partsOf(record({ stages, usage }), 0).map(({ name, ms }) => [name, ms]);
   expect(names(null).slice(0, 2)).toEqual([
-    ['Waited for a place', 20_000],
-    ['Got its node', 1000],
+    ['Queued', 20_000],
+    ['Scheduled', 1000],
   ]);
-  expect(names(USAGE)[0]).toEqual(['Got its node', 1000]);
+  expect(names(USAGE)[0]).toEqual(['Scheduled', 1000]);
 });
 
 it('an instance without a place costs nothing more, though its price is shown', () => {

@@ -1,10 +1,13 @@
 import type { InstanceRecord } from '../../../wire/records.ts';
 import { type Signal, signal, useComputed } from '@preact/signals';
-import { useMemo } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { type ServerEvent, useFollow } from '../calls/follow.ts';
-import { Alert, Empty, Link } from '../parts/controls.tsx';
+import { Alert, Dialog, Empty, Link } from '../parts/controls.tsx';
 import { age, costSoFar, gpus, money, STATES, titleOf } from '../parts/words.ts';
-import { roughly, tenant } from '../state.ts';
+import { mayWrite, roughly, tenant } from '../state.ts';
+import { Actions } from './actions.tsx';
+import { arranged, type Column, type ListWish, NEWEST } from './arrange.ts';
+import { Bulk } from './bulk.tsx';
 
 interface Sum {
   running: number;
@@ -20,10 +23,12 @@ const NO_INSTANCES: Sum = { running: 0, perHour: 0, currency: 'USD', waiting: 0 
  * applied together.
  */
 class LiveList {
-  /** Newest first; undefined until the first snapshot. */
+  /** Those that are wished for, in order; undefined until the first snapshot. */
   readonly ids: Signal<readonly string[] | undefined> = signal(undefined);
   /** Of all instances: how many run, what these cost in an hour, and how many wait. */
   readonly summary: Signal<Sum> = signal(NO_INSTANCES);
+  readonly wish: Signal<ListWish> = signal(NEWEST);
+  readonly chosen: Signal<ReadonlySet<string>> = signal(new Set());
   readonly #records = new Map<string, Signal<InstanceRecord>>();
   #waiting: ServerEvent[] = [];
 
@@ -39,21 +44,49 @@ class LiveList {
     return this.#records.get(id);
   }
 
+  get size(): number {
+    return this.#records.size;
+  }
+
+  look(wish: ListWish): void {
+    this.wish.value = wish;
+    this.#arrange();
+  }
+
+  choose(ids: readonly string[], isChosen: boolean): void {
+    const chosen = new Set(this.chosen.value);
+    for (const id of ids) {
+      if (isChosen) chosen.add(id);
+      else chosen.delete(id);
+    }
+    this.chosen.value = chosen;
+  }
+
+  /** Those that are still there. */
+  chosenRecords(): InstanceRecord[] {
+    return [...this.chosen.value].flatMap((id) => this.#records.get(id)?.value ?? []);
+  }
+
   readonly #apply = (): void => {
     const events = this.#waiting;
     this.#waiting = [];
-    const known = this.ids.value;
     for (const { type, data } of events) {
       if (type === 'snapshot' || type === 'resync') this.#reset((data as { data: InstanceRecord[] }).data);
       else if (type === 'instance') this.#set(data as InstanceRecord);
       else if (type === 'deleted') this.#records.delete((data as { id: string }).id);
     }
-    const ids = [...this.#records.keys()].toReversed();
+    this.#arrange();
+    this.#sum();
+  };
+
+  #arrange(): void {
+    const known = this.ids.peek();
+    const newest = [...this.#records.values()].map((record) => record.peek()).toReversed();
+    const ids = arranged(newest, this.wish.peek(), roughly.peek()).map(({ id }) => id);
     if (known === undefined || ids.length !== known.length || ids.some((id, at) => id !== known[at])) {
       this.ids.value = ids;
     }
-    this.#sum();
-  };
+  }
 
   /** In one walk for all changes of a frame, and not by the signals: a thousand would tell of themselves each time. */
   #sum(): void {
@@ -107,14 +140,26 @@ function currencyOf({ currency, usage }: InstanceRecord): string | undefined {
  * One instance. The signals see to it that a change of another one does not paint it again, and that time changes two
  * texts of it. The roles say what the elements are, which are laid out as a grid.
  */
-function Row({ record }: { record: Signal<InstanceRecord> }) {
+function Row(props: { record: Signal<InstanceRecord>; list: LiveList; onActions: (id: string) => void }) {
+  const { record, list, onActions } = props;
   const instance = record.value;
   const cost = useComputed(() => costText(record.value, roughly.value));
+  const isChosen = useComputed(() => list.chosen.value.has(record.value.id));
   const since = useComputed(() => age(roughly.value - Date.parse(record.value.created_at)));
   const { id, price_per_hour: price, warnings, simulated, node } = instance;
   const currency = currencyOf(instance);
   return (
     <tr role="row">
+      {mayWrite.value && (
+        <td role="cell" class="choose">
+          <input
+            type="checkbox"
+            aria-label={`Choose ${titleOf(instance)}`}
+            checked={isChosen.value}
+            onChange={(event) => list.choose([id], event.currentTarget.checked)}
+          />
+        </td>
+      )}
       <th scope="row" role="rowheader">
         <Link to={`/dashboard/instances/${id}`}>{titleOf(instance)}</Link>
         <span class="soft block">{id}</span>
@@ -122,9 +167,7 @@ function Row({ record }: { record: Signal<InstanceRecord> }) {
       <td role="cell" data-label="State">
         <State instance={instance} />
         {warnings.length > 0 && (
-          <span class="chip warn">
-            {warnings.length} {warnings.length === 1 ? 'warning' : 'warnings'}
-          </span>
+          <span class="chip warn">{warnings.length === 1 ? '1 warning' : `${warnings.length} warnings`}</span>
         )}
       </td>
       <td role="cell" data-label="GPUs">
@@ -132,12 +175,25 @@ function Row({ record }: { record: Signal<InstanceRecord> }) {
         {simulated && <span class="chip">simulated</span>}
       </td>
       <td role="cell" data-label="Cost" class="number">
-        {currency === undefined ? <span class="soft">not yet</span> : cost}
+        {currency === undefined ? <span class="soft">–</span> : cost}
         {currency !== undefined && price !== null && <span class="soft"> · {money(price, currency)} / h</span>}
       </td>
       <td role="cell" data-label="Age" class="number">
         {since}
       </td>
+      {mayWrite.value && (
+        <td role="cell" class="action">
+          <button
+            type="button"
+            class="quiet"
+            aria-label={`Actions for ${titleOf(instance)}`}
+            aria-haspopup="dialog"
+            onClick={() => onActions(id)}
+          >
+            ⋯
+          </button>
+        </td>
+      )}
     </tr>
   );
 }
@@ -148,6 +204,97 @@ function Summary({ list }: { list: LiveList }) {
     <p>
       {running} running at {money(perHour, currency)} an hour, {waiting} waiting, in <code>{tenant.value}</code>
     </p>
+  );
+}
+
+const COLUMNS: readonly { by: Column; title: string }[] = [
+  { by: 'name', title: 'Name' },
+  { by: 'state', title: 'State' },
+  { by: 'gpus', title: 'GPUs' },
+  { by: 'cost', title: 'Cost' },
+  { by: 'age', title: 'Age' },
+];
+
+/** The names of the columns, by which the list can be sorted. */
+function Head({ list, ids }: { list: LiveList; ids: readonly string[] }) {
+  const wish = list.wish.value;
+  const isAll = ids.length > 0 && ids.every((id) => list.chosen.value.has(id));
+  return (
+    <thead role="rowgroup">
+      <tr role="row">
+        {mayWrite.value && (
+          <th scope="col" role="columnheader" class="choose">
+            <input
+              type="checkbox"
+              aria-label="Choose all that are shown"
+              checked={isAll}
+              onChange={(event) => list.choose(ids, event.currentTarget.checked)}
+            />
+          </th>
+        )}
+        {COLUMNS.map(({ by, title }) => (
+          <th
+            scope="col"
+            role="columnheader"
+            key={by}
+            aria-sort={wish.by === by ? (wish.isDown ? 'descending' : 'ascending') : 'none'}
+          >
+            <button
+              type="button"
+              class="quiet"
+              onClick={() => list.look({ ...wish, by, isDown: wish.by === by && !wish.isDown })}
+            >
+              {title}
+            </button>
+          </th>
+        ))}
+        {mayWrite.value && (
+          <th scope="col" role="columnheader">
+            <span class="hidden">Actions</span>
+          </th>
+        )}
+      </tr>
+    </thead>
+  );
+}
+
+function Rows({ list, ids }: { list: LiveList; ids: readonly string[] }) {
+  const [acting, setActing] = useState<string>();
+  const record = acting === undefined ? undefined : list.record(acting);
+  return (
+    <>
+      <div class="tools">
+        <input
+          type="search"
+          aria-label="Filter instances"
+          placeholder="Name, state, GPU, image or node"
+          value={list.wish.value.words}
+          onInput={(event) => list.look({ ...list.wish.value, words: event.currentTarget.value })}
+        />
+        <Bulk chosen={list.chosenRecords()} clear={() => list.choose([...list.chosen.value], false)} />
+      </div>
+      <div class="card flush">
+        <table class={mayWrite.value ? 'list can-act' : 'list'} role="table">
+          <caption class="hidden">Instances</caption>
+          <Head list={list} ids={ids} />
+          <tbody role="rowgroup">
+            {ids.map((id) => {
+              const one = list.record(id);
+              return one === undefined ? null : <Row key={id} record={one} list={list} onActions={setActing} />;
+            })}
+          </tbody>
+        </table>
+        {ids.length === 0 && <p class="empty">No instance has these words.</p>}
+      </div>
+      {record !== undefined && (
+        <Dialog id="row" title={titleOf(record.value)} onClose={() => setActing(undefined)}>
+          <p>
+            <State instance={record.value} />
+          </p>
+          <Actions instance={record.value} />
+        </Dialog>
+      )}
+    </>
   );
 }
 
@@ -168,40 +315,20 @@ export function InstancesView() {
         </Link>
       </div>
       <Alert text={trouble} />
-      {ids !== undefined && (
+      {ids !== undefined && list.size === 0 && (
         <div class="card flush">
-          {ids.length === 0 ? (
-            <Empty title="No instances yet">
-              <p>
-                An instance is a machine with GPUs of its own: rent one, log in by SSH, and give it back when you are
-                done. You pay from the first login until then.
-              </p>
-              <p>
-                <Link to="/dashboard/rent">See what is free</Link>, or use a key: <code>POST /api/v1/instances</code>.
-              </p>
-            </Empty>
-          ) : (
-            <table class="list" role="table">
-              <caption class="hidden">Instances</caption>
-              <thead role="rowgroup">
-                <tr role="row">
-                  {['Name', 'State', 'GPUs', 'Cost', 'Age'].map((name) => (
-                    <th scope="col" role="columnheader" key={name}>
-                      {name}
-                    </th>
-                  ))}
-                </tr>
-              </thead>
-              <tbody role="rowgroup">
-                {ids.map((id) => {
-                  const record = list.record(id);
-                  return record === undefined ? null : <Row key={id} record={record} />;
-                })}
-              </tbody>
-            </table>
-          )}
+          <Empty title="No instances yet">
+            <p>
+              An instance is a machine with GPUs of its own: rent one, log in by SSH, and give it back when you are
+              done. You pay from the first login until then.
+            </p>
+            <p>
+              <Link to="/dashboard/rent">See what is free</Link>, or use a key: <code>POST /api/v1/instances</code>.
+            </p>
+          </Empty>
         </div>
       )}
+      {ids !== undefined && list.size > 0 && <Rows list={list} ids={ids} />}
     </section>
   );
 }

@@ -1,14 +1,18 @@
 import type { InstanceRecord } from '../../../wire/records.ts';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { type ServerEvent, useFollow } from '../calls/follow.ts';
-import { logText } from './log-text.ts';
+import { download } from '../calls/download.ts';
+import { Alert } from '../parts/controls.tsx';
+import { logParts, type Part, textOf } from './log-text.ts';
 import { SameElsewhere } from '../same/same-elsewhere.tsx';
 import { sameLog } from '../same/same.ts';
-import { tenant } from '../state.ts';
+import { attempt, tenant } from '../state.ts';
 
 /** Lines that the page keeps: more than one reads, and few enough to paint. */
 const MOST_LINES = 2000;
 const TAIL = 500;
+/** Lines of a file: the most that the API gives. */
+const FILE_LINES = 10_000;
 
 const NOTES: Readonly<Record<string, string>> = {
   restart: 'The container was started again.',
@@ -17,7 +21,7 @@ const NOTES: Readonly<Record<string, string>> = {
 
 interface Line {
   key: number;
-  text: string;
+  parts: readonly Part[];
   isNote: boolean;
 }
 
@@ -31,18 +35,34 @@ export function Log({ instance }: { instance: InstanceRecord }) {
   return <FollowedLog key={life} instance={instance} />;
 }
 
+function hasWords(parts: readonly Part[], words: string): boolean {
+  return textOf(parts).toLowerCase().includes(words.toLowerCase());
+}
+
+function Check({ title, isOn, set }: { title: string; isOn: boolean; set: (isOn: boolean) => void }) {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={isOn} onChange={(event) => set(event.currentTarget.checked)} />
+      <span>{title}</span>
+    </label>
+  );
+}
+
 /** What the program writes, as it writes it; of a start that is over, what was kept. */
 function FollowedLog({ instance: { id, simulated } }: { instance: InstanceRecord }) {
   const [lines, setLines] = useState<readonly Line[]>([]);
   const waiting = useRef<Line[]>([]);
   const box = useRef<HTMLPreElement>(null);
   const [isFollowing, setFollowing] = useState(true);
+  const [isWrapped, setWrapped] = useState(true);
+  const [query, setQuery] = useState('');
+  const [refusal, setRefusal] = useState('');
   const count = useRef(0);
   const add = useCallback(({ type, data }: ServerEvent) => {
-    const text = type === 'line' ? logText((data as { text: string }).text) : NOTES[type];
+    const text = type === 'line' ? (data as { text: string }).text : NOTES[type];
     if (text === undefined) return;
     count.current += 1;
-    waiting.current.push({ key: count.current, text, isNote: type !== 'line' });
+    waiting.current.push({ key: count.current, parts: logParts(text), isNote: type !== 'line' });
     if (waiting.current.length > 1) return;
     // A program may write thousands of lines in a second: they are painted together.
     setTimeout(() => {
@@ -56,26 +76,45 @@ function FollowedLog({ instance: { id, simulated } }: { instance: InstanceRecord
   useEffect(() => {
     if (isFollowing && box.current !== null) box.current.scrollTop = box.current.scrollHeight;
   }, [lines, isFollowing]);
+  const shown = query === '' ? lines : lines.filter(({ parts }) => hasWords(parts, query));
   return (
     <section class="card" aria-labelledby="log-title">
       <div class="title">
         <h2 id="log-title">Log</h2>
-        <div class="buttons">
-          <label class="check">
+        {lines.length > 0 && (
+          <div class="buttons">
             <input
-              type="checkbox"
-              checked={isFollowing}
-              onChange={(event) => setFollowing(event.currentTarget.checked)}
+              type="search"
+              aria-label="Search the log"
+              placeholder="Search"
+              value={query}
+              onInput={(event) => setQuery(event.currentTarget.value)}
             />
-            <span>Follow</span>
-          </label>
-        </div>
+            {query !== '' && (
+              <span class="soft" role="status">
+                {shown.length} of {lines.length} lines
+              </span>
+            )}
+            <Check title="Wrap" isOn={isWrapped} set={setWrapped} />
+            <Check title="Follow" isOn={isFollowing} set={setFollowing} />
+            <button
+              type="button"
+              class="small"
+              onClick={() =>
+                void attempt(() => download(`${path}?tail=${FILE_LINES}`, 'text/plain', `${id}.log`), setRefusal)
+              }
+            >
+              Download log
+            </button>
+          </div>
+        )}
       </div>
+      <Alert text={refusal} />
       {lines.length > 0 ? (
-        <pre class="log" ref={box} tabIndex={0} aria-label="Log">
-          {lines.map(({ key, text, isNote }) => (
+        <pre class={isWrapped ? 'log' : 'log unwrapped'} ref={box} tabIndex={0} aria-label="Log">
+          {shown.map(({ key, parts, isNote }) => (
             <span key={key} class={isNote ? 'line noted' : 'line'}>
-              {text}
+              {parts.map(({ text, look }, at) => (look === '' ? text : <span key={at} class={look} children={text} />))}
               {'\n'}
             </span>
           ))}

@@ -8,13 +8,14 @@ function taken(ms: number): string {
   return ms < 9950 ? `${(ms / 1000).toFixed(1)} s` : duration(ms);
 }
 
-/** The bar of a start: how long each stage took. Drawn, and as a list for those who cannot see it. */
-export function Stages({ instance }: { instance: InstanceRecord }) {
+/** The start: how long it took, and each of its stages. Drawn, and as a list for those who cannot see it. */
+export function Startup({ instance }: { instance: InstanceRecord }) {
   const waits = instance.stages.ready === undefined && instance.stages.stopped === undefined;
   const parts = partsOf(instance, waits ? now.value : 0);
   const total = parts.reduce((sum, { ms }) => sum + ms, 0);
   return (
-    <div class="stages">
+    <section class="card stages" aria-labelledby="start-title">
+      <h2 id="start-title">Startup: {waits ? `${duration(total)} so far` : taken(total)}</h2>
       <div class="bar-of-stages" aria-hidden="true">
         {parts.map(({ at, name, ms, isOpen }) => (
           <i key={name} class={`part-${at}${isOpen ? ' open' : ''}`} style={{ flexGrow: Math.max(ms, total / 60) }} />
@@ -28,6 +29,6 @@ export function Stages({ instance }: { instance: InstanceRecord }) {
           </li>
         ))}
       </ol>
-    </div>
+    </section>
   );
 }

@@ -1,11 +1,11 @@
 import type { InstanceRecord } from '../../../wire/records.ts';
 
 const PARTS = [
-  { to: 'claimed', name: 'Waited for a place' },
-  { to: 'scheduled', name: 'Got its node' },
-  { to: 'pulled', name: 'Fetched the image' },
-  { to: 'started', name: 'Started the container' },
-  { to: 'ready', name: 'Opened the login' },
+  { to: 'claimed', name: 'Queued' },
+  { to: 'scheduled', name: 'Scheduled' },
+  { to: 'pulled', name: 'Image pulled' },
+  { to: 'started', name: 'Container started' },
+  { to: 'ready', name: 'SSH ready' },
 ] as const;
 
 interface Part {

@@ -11,16 +11,24 @@ export function ConfirmDialog(props: {
   id: string;
   title: string;
   button: string;
+  /** Unless it is false. */
+  isDangerous?: boolean;
   same: Same;
   act: () => Promise<void>;
   close: () => void;
   children: ComponentChildren;
 }) {
-  const { id, title, button, same, act, close, children } = props;
+  const { id, title, button, isDangerous = true, same, act, close, children } = props;
   const [refusal, setRefusal] = useState('');
   return (
     <Dialog id={id} title={title} onClose={close}>
-      <DialogForm button={button} isDangerous same={same} onSubmit={() => void attempt(act, setRefusal)} close={close}>
+      <DialogForm
+        button={button}
+        isDangerous={isDangerous}
+        same={same}
+        onSubmit={() => void attempt(act, setRefusal)}
+        close={close}
+      >
         {children}
         <Alert text={refusal} />
       </DialogForm>

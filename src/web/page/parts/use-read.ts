@@ -15,9 +15,9 @@ interface Read<T> {
 
 /**
  * What the API answers to a GET, and again after each `everyMs`, unless the page is in the background. Without it, once.
- * An empty path reads nothing.
+ * It is read again at once when `cause` changes. An empty path reads nothing.
  */
-export function useRead<T>(path: string, everyMs?: number): Read<T> {
+export function useRead<T>(path: string, everyMs?: number, cause = ''): Read<T> {
   const [value, setValue] = useState<T>();
   const [trouble, setTrouble] = useState('');
   const [code, setCode] = useState('');
@@ -49,7 +49,7 @@ export function useRead<T>(path: string, everyMs?: number): Read<T> {
       isLeft = true;
       clearTimeout(timer);
     };
-  }, [path, everyMs]);
+  }, [path, everyMs, cause]);
   const change = (next: (before: T) => T): void => setValue((before) => (before === undefined ? before : next(before)));
   return { value, trouble, code, change };
 }

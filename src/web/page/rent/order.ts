@@ -74,8 +74,8 @@ const HOURS = { h: 1, m: 1 / 60, s: 1 / 3600 };
 /** Hours of a text such as 90m or 1h30m; undefined for any other. */
 export function hoursOf(text: string): number | undefined {
   if (!DURATION.test(text)) return undefined;
-  const parts = [...text.matchAll(/([\d.]+)([smh])/g)];
-  return parts.reduce((sum, [, number, unit]) => sum + Number(number) * HOURS[unit as keyof typeof HOURS], 0);
+  const parts = text.split(/(?<=[smh])/);
+  return parts.reduce((sum, part) => sum + Number(part.slice(0, -1)) * HOURS[part.at(-1) as keyof typeof HOURS], 0);
 }
 
 /** What the API expects of a field, in the words of the form. */

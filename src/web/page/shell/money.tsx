@@ -1,7 +1,7 @@
 import type { InstanceRecord, LimitsRecord, List, UsageAnswer } from '../../../wire/records.ts';
 import { useRead } from '../parts/use-read.ts';
 import { money } from '../parts/words.ts';
-import { roughly } from '../state.ts';
+import { note, roughly } from '../state.ts';
 import { periods } from '../usage/report.ts';
 
 const EVERY_MS = 60_000;
@@ -27,11 +27,13 @@ function joined(amounts: readonly [string, number | string][]): string {
 
 /** What the project spends: what it has this month, what it does per hour, and what is left of its budget. */
 export function useMoney(): Sum[] {
+  // What was just done may have changed it.
+  const done = note.value;
   const [month] = periods(roughly.value);
   const { from = '', to = '' } = month?.period ?? {};
-  const { value: usage } = useRead<UsageAnswer>(`/usage?from=${from}&to=${to}&group=day`, EVERY_MS);
-  const { value: list } = useRead<List<InstanceRecord>>('/instances', EVERY_MS);
-  const { value: limits } = useRead<LimitsRecord>('/limits', EVERY_MS);
+  const { value: usage } = useRead<UsageAnswer>(`/usage?from=${from}&to=${to}&group=day`, EVERY_MS, done);
+  const { value: list } = useRead<List<InstanceRecord>>('/instances', EVERY_MS, done);
+  const { value: limits } = useRead<LimitsRecord>('/limits', EVERY_MS, done);
   const left = limits?.budget?.lines.filter(({ unit }) => /^[A-Z]{3}$/.test(unit)) ?? [];
   return [
     { name: 'This month', amount: joined(usage?.totals.map(({ currency, cost }) => [currency, cost]) ?? []) },

@@ -1,8 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { InstanceRecord } from '../../../wire/records.ts';
 import { messageOf } from '../calls/call.ts';
 import { Alert } from '../parts/controls.tsx';
-import { mayWrite, tenant } from '../state.ts';
+import { tenant } from '../state.ts';
 import { type Link, openLink } from './link.ts';
 import type { Screen } from './screen.ts';
 
@@ -44,7 +43,8 @@ function start(
   return { close, readAloud: (isOn) => screen?.readAloud(isOn) };
 }
 
-function OpenTerminal({ id, close }: { id: string; close: () => void }) {
+/** A shell in the instance, without a key and without a client. */
+export function OpenTerminal({ id, close }: { id: string; close: () => void }) {
   const [end, setEnd] = useState<string>();
   const [attempt, setAttempt] = useState(0);
   const box = useRef<HTMLDivElement>(null);
@@ -84,30 +84,5 @@ function OpenTerminal({ id, close }: { id: string; close: () => void }) {
         </div>
       </div>
     </>
-  );
-}
-
-/** A shell in the instance, without a key and without a client. */
-export function TerminalCard({ instance: { id, state, simulated } }: { instance: InstanceRecord }) {
-  const [isOpen, setOpen] = useState(false);
-  if (!mayWrite.value || simulated || (state !== 'running' && !isOpen)) return null;
-  return (
-    <section class="card" aria-labelledby="terminal-title">
-      <div class="title">
-        <h2 id="terminal-title">Terminal</h2>
-        <div class="buttons">
-          {!isOpen && (
-            <button type="button" class="primary" onClick={() => setOpen(true)}>
-              Open terminal
-            </button>
-          )}
-        </div>
-      </div>
-      {isOpen ? (
-        <OpenTerminal id={id} close={() => setOpen(false)} />
-      ) : (
-        <p class="soft">A shell in the instance, here in the page. It needs no SSH key.</p>
-      )}
-    </section>
   );
 }

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import UPlot from 'uplot';
+import { chartTheme, keepDrawn } from '../parts/chart-theme.ts';
 
 const HEIGHT = 180;
 const DAY = 86_400;
@@ -12,22 +13,8 @@ function dayLabel(seconds: number): string {
   return new Date(seconds * 1000).toLocaleDateString(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
 }
 
-function colour(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
-
-/** A canvas knows no CSS: the colours of the theme are read for it. */
 function optionsOf(width: number, show: (value: number) => string): UPlot.Options {
-  // `light-dark()` is resolved where a property uses it, so a probe says what the theme has.
-  const probe = document.createElement('i');
-  document.body.append(probe);
-  const resolved = (name: string): string => {
-    probe.style.color = colour(name);
-    return getComputedStyle(probe).color;
-  };
-  const [bar, soft, line] = [resolved('--accent'), resolved('--soft'), resolved('--line')];
-  probe.remove();
-  const axis = { stroke: soft, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: '12px system-ui' };
+  const { bar, axis } = chartTheme();
   return {
     width,
     height: HEIGHT,
@@ -70,21 +57,7 @@ export function DayChart(props: {
   useEffect(() => {
     const target = box.current;
     if (target === null) return undefined;
-    let chart: UPlot | undefined;
-    const draw = (): void => {
-      chart?.destroy();
-      chart = new UPlot(optionsOf(target.clientWidth, show), [[...days], [...values]], target);
-    };
-    draw();
-    const resized = new ResizeObserver(() => chart?.setSize({ width: target.clientWidth, height: HEIGHT }));
-    resized.observe(target);
-    const theme = matchMedia('(prefers-color-scheme: dark)');
-    theme.addEventListener('change', draw);
-    return () => {
-      resized.disconnect();
-      theme.removeEventListener('change', draw);
-      chart?.destroy();
-    };
+    return keepDrawn(target, HEIGHT, (width) => new UPlot(optionsOf(width, show), [[...days], [...values]], target));
   }, [days, values]);
   return <div class="chart" ref={box} role="img" aria-label={title} />;
 }

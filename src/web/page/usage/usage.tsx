@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { UsageAnswer, UsageQuery } from '../../../wire/records.ts';
-import { errorOf, fetchApi } from '../calls/call.ts';
+import { download } from '../calls/download.ts';
 import { Alert, Choice, Empty, Link, Table } from '../parts/controls.tsx';
 import { useRead } from '../parts/use-read.ts';
 import { money, shortUser } from '../parts/words.ts';
@@ -60,16 +60,9 @@ function hours(used: Pick<Item, 'gpu_seconds'>): string {
   return amountText(gpuHours(used));
 }
 
-/** Puts the answer of the API into a file. A link could not send the token. */
-async function download(period: Period): Promise<void> {
-  const headers = { accept: 'text/csv' };
-  const response = await fetchApi(tenant.value, pathOf(period, 'instance'), { headers });
-  if (!response.ok) throw await errorOf(response);
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(await response.blob());
-  link.download = `berth-${tenant.value}-${period.from}-${period.to}.csv`;
-  link.click();
-  URL.revokeObjectURL(link.href);
+function downloadCsv(period: Period): Promise<void> {
+  const file = `berth-${tenant.value}-${period.from}-${period.to}.csv`;
+  return download(pathOf(period, 'instance'), 'text/csv', file);
 }
 
 function Total({ total: { cost, currency, open, ...used } }: { total: UsageAnswer['totals'][number] }) {
@@ -215,7 +208,7 @@ export function UsageView() {
             GPU time from the first login to the end, at the price of the place, and tokens of models. Days are in UTC.
           </p>
         </div>
-        <button type="button" onClick={() => void attempt(() => download(period), setRefusal)}>
+        <button type="button" onClick={() => void attempt(() => downloadCsv(period), setRefusal)}>
           Download CSV
         </button>
       </div>
