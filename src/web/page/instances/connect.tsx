@@ -46,7 +46,7 @@ export function Connect({ instance }: { instance: InstanceRecord }) {
   const [refusal, setRefusal] = useState('');
   const isUp = state === 'running' && !simulated;
   const ports = openable(instance);
-  if (simulated)
+  if (simulated && ports.length === 0)
     return <p class="said">Its node is simulated: no program runs there, so there is nothing to connect to.</p>;
   return (
     <section class="card" aria-labelledby="connect-title">
@@ -76,9 +76,9 @@ export function Connect({ instance }: { instance: InstanceRecord }) {
             </button>
           ))}
       </div>
-      {!isUp && <p class="help">You can connect when it runs.</p>}
+      {!isUp && <p class="help">{simulated ? 'A simulated node runs no program.' : 'You can connect when it runs.'}</p>}
       {isOpen && <OpenTerminal id={id} close={() => setOpen(false)} />}
-      <Login instance={instance} />
+      {!simulated && <Login instance={instance} />}
       {ports.length > 0 && <SameElsewhere same={samePort(id, ports[0]?.port ?? null)} />}
     </section>
   );
