@@ -44,6 +44,17 @@ interface Tended {
 const QUICK_STOP: readonly [number, number] = [200, 2_000];
 const LAST_WORDS_MS = 60;
 
+/** What a kubelet says of a pod that is being deleted, and of which it has no container. */
+function lostStatus({ containerStatuses, ...status }: PodStatus = {}, now: string): PodStatus {
+  const lost = containerStatuses?.map(({ state, ...one }): ContainerStatus => {
+    const { startedAt } = state?.running ?? {};
+    if (startedAt === undefined) return { ...one, ...(state && { state }) };
+    const terminated = { exitCode: 137, reason: 'ContainerStatusUnknown', startedAt, finishedAt: now };
+    return { ...one, ready: false, started: false, state: { terminated } };
+  });
+  return { ...status, ...(lost && { containerStatuses: lost }), phase: 'Failed' };
+}
+
 /** A node: its kubelet, its GPUs by UUID, and the containers that really run on it. */
 export class Machine {
   readonly name: string;
@@ -226,7 +237,7 @@ export class Machine {
     }
     if (pod.metadata.deletionTimestamp !== undefined) {
       api.change(PODS, pod.metadata, (one) =>
-        one.metadata.uid === pod.metadata.uid ? { ...one, status: { ...one.status, phase: 'Failed' } } : one,
+        one.metadata.uid === pod.metadata.uid ? { ...one, status: lostStatus(one.status, time.seconds) } : one,
       );
       this.#letGo(pod);
       return;
