@@ -57,7 +57,7 @@ export const CREATION: readonly Line[] = [
       '{"ask_id":1.0}',
       '{"ask_id":1e0}',
       '{"ask_id":-0}',
-      '{"ask_id":5.21661998e8}',
+      '{"ask_id":5.21661997e8}',
     ],
     status: 409,
     code: 'offer_unavailable',
