@@ -91,7 +91,7 @@ it('says in the words of the server why something is refused, and exits as docum
   const unasked = await cli.run(['rent', '--gpu', 'h100']);
   expect([unasked.code, unasked.stderr]).toEqual([2, expect.stringContaining('Add --yes.')]);
   const bad = await cli.run(['rent', '--gpu', 'h100', '--max-duration', 'soon', '--yes']);
-  expect([bad.code, bad.stderr]).toEqual([1, expect.stringContaining('max_duration')]);
+  expect([bad.code, bad.stderr]).toEqual([2, expect.stringContaining('--max-duration')]);
 });
 
 it('rents on a simulated node as programs ask for it, and shows, changes and deletes it', async () => {

@@ -62,6 +62,13 @@ describe('/openapi.json', () => {
         'post /embeddings',
         'post /rerank',
         'post /audio/transcriptions',
+        // Beside the specification: what agents and engines of today have.
+        'post /responses/compact',
+        'post /score',
+        'post /audio/translations',
+        'post /audio/speech',
+        'post /images/generations',
+        'post /images/edits',
         'get /offers',
         'get /instances',
         'post /instances',

@@ -139,7 +139,7 @@ describeWith('chromium')('signing in at an OpenID provider', () => {
   it('takes the rights with the group, and the session with the account', async () => {
     provider.people.set('ann', { email: 'ann@example.com', groups: ['others'] });
     const { status, body } = await askForToken();
-    expect([status, body.error?.message]).toEqual([403, expect.stringContaining('oidc:ann@example.com may not see')]);
+    expect([status, body.error?.message]).toEqual([403, expect.stringContaining('signed in as oidc:ann@example.com')]);
     provider.people.set('ann', { email: 'ann@example.com', groups: ['renters'] });
     expect((await askForToken()).status).toBe(201);
     // The last group: the provider leaves the claim out.
