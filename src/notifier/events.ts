@@ -63,10 +63,10 @@ export class RankedEntry {
   /** As that of its event. Made when it is asked for: most entries differ in their times. */
   get position(): string {
     const { at, lastAt } = this.#entry;
-    // Some times have milliseconds, and some have not. Within a second the history has them in the order in which they happened.
+    // Some times have milliseconds, and some have not.
     this.#position ??= [
       this.at,
-      rfc3339(Date.parse(lastAt ?? at)),
+      new Date(lastAt ?? at).toISOString(),
       this.uid,
       String(this.number).padStart(9, '0'),
     ].join(' ');

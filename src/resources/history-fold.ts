@@ -64,6 +64,10 @@ function entry(fields: Pick<HistoryEntry, 'at' | 'reason' | 'message' | 'start'>
 /** The start that the acceptance is told of: it belongs to the instance, and happens once. */
 const BEFORE_ALL = 0;
 
+function isSameSecond(left: string, right: string): boolean {
+  return Math.floor(Date.parse(left) / 1000) === Math.floor(Date.parse(right) / 1000);
+}
+
 /** What the status says has happened, each with its own time. */
 function datedEntries({ metadata, status = {} }: Reported): HistoryEntry[] {
   const { incarnation: start = 0, stages = {}, claim, ending } = status;
@@ -74,8 +78,10 @@ function datedEntries({ metadata, status = {} }: Reported): HistoryEntry[] {
       const { at, reason, message } = ending;
       found.push(entry({ at, reason, message, start }));
     }
-    const at = stages[stage];
-    if (at === undefined) continue;
+    const known = stages[stage];
+    if (known === undefined) continue;
+    // Its pod ends in whole seconds.
+    const at = stage === 'stopped' && ending !== undefined && isSameSecond(known, ending.at) ? ending.at : known;
     const { reason, message } = STAGE_WORDS[stage];
     const isClaim = stage === 'claimed' && claim !== undefined;
     const place = isClaim ? ` It is on the node ${claim.node}: ${claim.gpuCount} ${claim.product}.` : '';
@@ -119,10 +125,6 @@ function withState(entries: readonly HistoryEntry[], state: HistoryEntry): Histo
   return entries.with(at, again);
 }
 
-function secondOf({ at }: HistoryEntry): number {
-  return Math.floor(Date.parse(at) / 1000);
-}
-
 /** Whether two versions of an instance have the same history. */
 export function sameHistory(left: GpuInstance, right: GpuInstance): boolean {
   return sameJson(factsOf(left), factsOf(right));
@@ -160,8 +162,7 @@ export function fold(
     );
   };
   const dated = datedEntries(instance).filter(isNew);
-  // Some times have milliseconds and most have not: within a second the order is that in which things happen.
-  let entries = [...old, ...dated].toSorted((a, b) => secondOf(a) - secondOf(b));
+  let entries = [...old, ...dated].toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at));
   const state = gone ? undefined : stateEntry(instance, at);
   if (state !== undefined) entries = withState(entries, state);
   if (gone && rest.endedAt === undefined) {

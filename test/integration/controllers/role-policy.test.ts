@@ -25,8 +25,8 @@ const policies: AsyncDisposable[] = [];
 const as = (user: string, command: readonly string[], input?: object, where = namespace): Promise<string> =>
   kubectlAs({ namespace: where, user }, [...command, ...(input === undefined ? [] : ['-f', '-'])], input);
 
-function patch(user: string, kind: string, body: object): Promise<string> {
-  return as(user, ['patch', kind, 'one', '--type=merge', '-p', JSON.stringify(body)]);
+function patch(user: string, kind: string, body: object, ...options: readonly string[]): Promise<string> {
+  return as(user, ['patch', kind, 'one', '--type=merge', ...options, '-p', JSON.stringify(body)]);
 }
 
 function object(kind: string, spec: object, metadata: object = {}): object {
@@ -59,19 +59,17 @@ beforeAll(async () => {
   expect(await as('operator', ['create'], object('GPUInstance', INSTANCE))).toBe('done');
   expect(await as('operator', ['create'], object('APIKey', KEY))).toBe('done');
   expect(await as('operator', ['create'], POD)).toBe('done');
-  await waitFor(
-    'the policies to be in force',
-    async () => {
-      const probes = [
-        await patch(role('api'), 'gpuinstance', { metadata: { finalizers: ['x.io/y'] } }),
-        await patch(role('ssh'), 'gpuinstance', { spec: { powerState: 'Running' } }),
-        await patch(role('controller'), 'pod', { spec: { activeDeadlineSeconds: 1 } }),
-        await as('alice', ['create', '--dry-run=server'], object('APIKey', KEY), OWN),
-      ];
-      return probes.every((said) => said !== 'done');
-    },
-    60_000,
-  );
+  // What is written before they are would be no change after it.
+  const dry = '--dry-run=server';
+  await waitFor('the policies to be in force', async () => {
+    const probes = [
+      await patch(role('api'), 'gpuinstance', { metadata: { finalizers: ['x.io/y'] } }, dry),
+      await patch(role('ssh'), 'gpuinstance', { spec: { powerState: 'Running' } }, dry),
+      await patch(role('controller'), 'pod', { spec: { activeDeadlineSeconds: 1 } }, dry),
+      await as('alice', ['create', dry], object('APIKey', KEY), OWN),
+    ];
+    return probes.every((said) => said !== 'done');
+  });
 });
 
 afterAll(async () => {

@@ -85,11 +85,14 @@ it(
     for (const [group, name] of Object.entries(groups)) {
       const { json, text } = await call('GET', `/usage?group=${group}`);
       const { items, totals } = usageSchema.parse(json, { error: () => text });
-      expect([items, totals]).toEqual([[{ ...amount, group: name, product: null }], [amount]]);
+      expect([items, totals]).toEqual([
+        [{ ...amount, group: name, name: group === 'key' ? 'tokens' : null, product: null }],
+        [amount],
+      ]);
     }
     const csv = await call('GET', '/usage?group=model&format=csv');
     const cells = Object.values(counts).join();
-    expect(csv.text.split('\r\n')[1]).toBe(`model/${MODEL},,0,${cost},EUR,false,${cells}`);
+    expect(csv.text.split('\r\n')[1]).toBe(`model/${MODEL},,0,${cost},EUR,false,${cells},`);
     const line = `^model/${MODEL} +- +0.00 +${101 * all} +${13 * all} +${cost} EUR`;
     expect(await printed('usage', '--by', 'model')).toMatch(new RegExp(line, 'm'));
   },

@@ -22,7 +22,7 @@ function slowly(histories: Iterable<InstanceHistory>, after: string, wants: (typ
       const { at: first, count, lastAt, reason, start } = one;
       const at = one.recordedAt ?? rfc3339(Date.parse(lastAt ?? first));
       const number = String(dropped + index).padStart(9, '0');
-      const position = [at, rfc3339(Date.parse(lastAt ?? first)), uid, number].join(' ');
+      const position = [at, new Date(lastAt ?? first).toISOString(), uid, number].join(' ');
       const facts = [uid, reason, start, count, first].join(' ');
       const id = hash('sha256', facts, 'base64url').slice(0, 16);
       const data = { instance_id: instance, instance_name: displayName, ...toEventRecord(one) };
