@@ -124,7 +124,7 @@ export function RentView({ template }: { template: string }) {
       <div class="title">
         <div>
           <h1 id="rent-title">Rent a GPU</h1>
-          <p>Prices are per hour and fixed when you get the place. You pay from the first login on.</p>
+          <p>Prices are per hour and fixed when you get the place. You pay while its container runs.</p>
         </div>
       </div>
       <Filters wish={wish} onChange={setWish} />

@@ -205,7 +205,7 @@ export function UsageView() {
         <div>
           <h1 id="usage-title">Usage</h1>
           <p>
-            GPU time from the first login to the end, at the price of the place, and tokens of models. Days are in UTC.
+            GPU time while containers run, at the price of the place, and tokens of models. Days are in UTC.
           </p>
         </div>
         <button type="button" onClick={() => void attempt(() => downloadCsv(period), setRefusal)}>
