@@ -320,7 +320,7 @@ export function InstancesView() {
           <Empty title="No instances yet">
             <p>
               An instance is a machine with GPUs of its own: rent one, log in by SSH, and give it back when you are
-              done. You pay from the first login until then.
+              done. You pay while its container runs.
             </p>
             <p>
               <Link to="/dashboard/rent">See what is free</Link>, or use a key: <code>POST /api/v1/instances</code>.

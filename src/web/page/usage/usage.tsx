@@ -204,9 +204,7 @@ export function UsageView() {
       <div class="title">
         <div>
           <h1 id="usage-title">Usage</h1>
-          <p>
-            GPU time while containers run, at the price of the place, and tokens of models. Days are in UTC.
-          </p>
+          <p>GPU time while containers run, at the price of the place, and tokens of models. Days are in UTC.</p>
         </div>
         <button type="button" onClick={() => void attempt(() => downloadCsv(period), setRefusal)}>
           Download CSV
