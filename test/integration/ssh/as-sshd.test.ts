@@ -64,7 +64,8 @@ const killedBy = (number: number): Record<string, unknown> => ({ status: 128 + n
 const SHELL = { zero: '/bin/bash', login: 'off', alias: '', function: '' };
 const TWICE = ' /etc/profile /root/.bashrc /root/.profile /etc/bash.bashrc /root/.bashrc';
 
-const NAP = 'while :; do sleep 0.05; done';
+/** Without a child, which a signal may meet or miss: bash tells of one that it met. */
+const NAP = 'exec 9<> <(:); while :; do read -rt 0.05 -u 9; done';
 const untilReady: Step = { until: 'ready' };
 
 const FORMS: readonly Form[] = [
