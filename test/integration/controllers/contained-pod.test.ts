@@ -1,8 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { desiredPod } from '../../../src/controllers/gpu-instance/decide/pod/desired-pod.ts';
-import { settingsOf } from '../../../src/controllers/gpu-instance/decide/settings.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
@@ -12,6 +10,7 @@ import { ensurePriorityClasses } from '../../../src/controllers/priority-classes
 import { systemClock } from '../../../src/lib/clock.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
+import { podOf } from '../../support/pod-of.ts';
 import { DEBIAN, importSshImages, TOOLS } from '../../support/ssh-images.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -35,22 +34,9 @@ describe.runIf(realNode !== undefined)('an instance of a full distribution', () 
     await importSshImages({ initPid, programs });
     await ensurePriorityClasses(client, new AbortController().signal);
     await client.create(NAMESPACES, { metadata: { name: namespace } });
-    const instance = gpuInstance('one', { image: DEBIAN });
-    const { spec, metadata } = desiredPod({
-      instance,
+    const { spec, metadata } = podOf(gpuInstance('one', { image: DEBIAN }), {
       claim: claimOn(realNode ?? ''),
-      incarnation: 1,
-      settings: settingsOf(instance.spec, undefined, DEBIAN),
-      requests: { pods: 1 },
-      memoryLimit: 0,
-      scratchLimit: 0,
-      diskPersistent: false,
-      isolation: { runtimeClassName: undefined, userNamespaces: false, isRequired: false },
-      tolerations: [],
-      imagePullPolicy: 'IfNotPresent',
-      restricted: false,
       toolsImage: TOOLS,
-      claimed: undefined,
     });
     // Its owner is not there, and the garbage collector would take the pod for an orphan.
     const { ownerReferences: _owners, ...own } = metadata;

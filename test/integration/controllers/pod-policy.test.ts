@@ -1,6 +1,4 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { desiredPod } from '../../../src/controllers/gpu-instance/decide/pod/desired-pod.ts';
-import { settingsOf } from '../../../src/controllers/gpu-instance/decide/settings.ts';
 import { ensurePriorityClasses } from '../../../src/controllers/priority-classes.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
@@ -9,6 +7,7 @@ import { NAMESPACES } from '../../../src/kube/types.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { holdPolicies, kubectlAs } from '../../support/chart-policies.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
+import { podOf } from '../../support/pod-of.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 // The admission policies of the chart about what the controller's account writes to pods, and about the Secrets of roles,
@@ -32,22 +31,8 @@ async function as(user: string, command: readonly string[], input?: object): Pro
 /** A pod as the controller makes it, with what is other about it. */
 function pod(spec: object = {}, { main = {}, annotations = {} }: { main?: object; annotations?: object } = {}): object {
   const instance = gpuInstance('one', { image: 'debian:12' }, { incarnation: 1 });
-  const made = desiredPod({
-    instance: { ...instance, metadata: { ...instance.metadata, namespace } },
-    claim: claimOn('none'),
-    incarnation: 1,
-    settings: settingsOf(instance.spec, undefined, 'debian:12'),
-    requests: { pods: 1 },
-    memoryLimit: 0,
-    scratchLimit: 0,
-    diskPersistent: false,
-    isolation: { runtimeClassName: undefined, userNamespaces: false, isRequired: false },
-    tolerations: [],
-    imagePullPolicy: 'IfNotPresent',
-    restricted: false,
-    toolsImage: 'tools',
-    claimed: instance.status,
-  });
+  const owned = { ...instance, metadata: { ...instance.metadata, namespace } };
+  const made = podOf(owned, { claim: claimOn('none'), claimed: instance.status });
   const [first, ...others] = made.spec?.containers ?? [];
   const metadata = { ...made.metadata, annotations: { ...made.metadata.annotations, ...annotations } };
   const containers = [{ ...first, ...main }, ...others];

@@ -1,57 +1,49 @@
 import { expect, test } from 'vitest';
-import { desiredPod } from '../../../src/controllers/gpu-instance/decide/pod/desired-pod.ts';
+import type { PodInput } from '../../../src/controllers/gpu-instance/decide/pod/desired-pod.ts';
 import { settingsOf } from '../../../src/controllers/gpu-instance/decide/settings.ts';
 import { hasMonitor } from '../../../src/resources/pod/monitor.ts';
-import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
+import { gpuInstance } from '../../support/inventory-world.ts';
+import { podOf } from '../../support/pod-of.ts';
 
 const GIB = 2 ** 30;
 
-function podOf(over: Partial<Parameters<typeof desiredPod>[0]> = {}) {
-  const instance = gpuInstance('one');
-  return desiredPod({
-    instance,
-    claim: claimOn('n'),
-    incarnation: 1,
-    settings: settingsOf(instance.spec, undefined, 'debian:12'),
+/** On a node whose machine has something to give. */
+function madePod(over: Partial<PodInput> = {}) {
+  return podOf(gpuInstance('one'), {
     requests: { pods: 1, cpu: 6000, memory: 48 * GIB, 'nvidia.com/gpu': 1 },
     memoryLimit: 64 * GIB,
     scratchLimit: 100 * GIB,
     diskPersistent: true,
-    isolation: { runtimeClassName: undefined, userNamespaces: false, isRequired: false },
-    tolerations: [],
     imagePullPolicy: 'Always',
-    restricted: false,
-    toolsImage: 'tools',
-    claimed: undefined,
     ...over,
   });
 }
 
 // The 64 MiB of a runtime break PyTorch's DataLoader and NCCL.
 test('shared memory is half of the memory', () => {
-  const { volumes, containers } = podOf().spec ?? {};
+  const { volumes, containers } = madePod().spec ?? {};
   expect(volumes).toContainEqual({ name: 'shm', emptyDir: { medium: 'Memory', sizeLimit: String(32 * GIB) } });
   expect(containers?.[0]?.volumeMounts).toContainEqual({ name: 'shm', mountPath: '/dev/shm' });
-  expect(podOf({ memoryLimit: 0 }).spec?.volumes).toContainEqual({ name: 'shm', emptyDir: { medium: 'Memory' } });
+  expect(madePod({ memoryLimit: 0 }).spec?.volumes).toContainEqual({ name: 'shm', emptyDir: { medium: 'Memory' } });
 });
 
 test('on a PersistentVolumeClaim users other than root can write, and a folder of the node needs nothing for it', () => {
-  expect(podOf().spec?.securityContext).toMatchObject({ fsGroup: 1000, fsGroupChangePolicy: 'OnRootMismatch' });
-  expect(podOf({ diskPersistent: false }).spec?.securityContext?.fsGroup).toBeUndefined();
+  expect(madePod().spec?.securityContext).toMatchObject({ fsGroup: 1000, fsGroupChangePolicy: 'OnRootMismatch' });
+  expect(madePod({ diskPersistent: false }).spec?.securityContext?.fsGroup).toBeUndefined();
 });
 
 test('beside a PersistentVolumeClaim a container writes no more to the node than its share, and requests nothing', () => {
-  const resources = podOf().spec?.containers[0]?.resources;
+  const resources = madePod().spec?.containers[0]?.resources;
   expect(resources?.limits).toMatchObject({ 'ephemeral-storage': String(100 * GIB), memory: String(64 * GIB) });
   expect(resources?.requests).toMatchObject({ 'ephemeral-storage': '0', memory: String(48 * GIB) });
-  const unknown = podOf({ scratchLimit: 0 }).spec?.containers[0]?.resources;
+  const unknown = madePod({ scratchLimit: 0 }).spec?.containers[0]?.resources;
   expect(unknown?.limits?.['ephemeral-storage']).toBeUndefined();
   expect(unknown?.requests?.['ephemeral-storage']).toBeUndefined();
 });
 
 test('a disk on the node is the limit of everything that is written there', () => {
   const requests = { pods: 1, 'nvidia.com/gpu': 1, 'ephemeral-storage': 10 * GIB };
-  const resources = podOf({ diskPersistent: false, requests }).spec?.containers[0]?.resources;
+  const resources = madePod({ diskPersistent: false, requests }).spec?.containers[0]?.resources;
   expect(resources?.limits).toMatchObject({ 'ephemeral-storage': String(10 * GIB) });
   expect(resources?.requests).toMatchObject({ 'ephemeral-storage': String(10 * GIB) });
 });
@@ -59,7 +51,7 @@ test('a disk on the node is the limit of everything that is written there', () =
 test('the exporter is part of a pod that asked for it, unless the entrypoint is the one of the image', () => {
   const monitored = (runtype: 'ssh' | 'jupyter' | 'args', installMonitoring = true) => {
     const instance = gpuInstance('one', { installMonitoring, runtype });
-    const pod = podOf({ instance, settings: settingsOf(instance.spec, undefined, 'debian:12') });
+    const pod = madePod({ instance, settings: settingsOf(instance.spec, undefined, 'debian:12') });
     const starts = JSON.stringify(pod.spec?.containers[0]?.command ?? []).includes('/monitor serve 44189 /workspace');
     return [starts, hasMonitor(pod)];
   };

@@ -1,11 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { desiredPod } from '../../../src/controllers/gpu-instance/decide/pod/desired-pod.ts';
-import { settingsOf } from '../../../src/controllers/gpu-instance/decide/settings.ts';
 import type { GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { gpuInstanceSpecSchema } from '../../../src/resources/instances/gpu-instance.ts';
-import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
+import { gpuInstance } from '../../support/inventory-world.ts';
+import { podOf } from '../../support/pod-of.ts';
 
 /** What a container gets of a field of its pod, with these variables (third_party/forked/golang/expansion of Kubernetes). */
 function expanded(text: string, variables: ReadonlyMap<string, string>): string {
@@ -31,23 +30,7 @@ function expanded(text: string, variables: ReadonlyMap<string, string>): string 
 
 /** What the container of an instance gets, as the kubelet makes it. */
 function received(spec: Partial<GpuInstanceSpec>) {
-  const instance = gpuInstance('one', spec);
-  const pod = desiredPod({
-    instance,
-    claim: claimOn('n'),
-    incarnation: 1,
-    settings: settingsOf(instance.spec, undefined, 'debian:12'),
-    requests: { pods: 1 },
-    memoryLimit: 0,
-    scratchLimit: 0,
-    diskPersistent: false,
-    isolation: { runtimeClassName: undefined, userNamespaces: false, isRequired: false },
-    tolerations: [],
-    imagePullPolicy: 'Always',
-    restricted: false,
-    toolsImage: 'tools',
-    claimed: undefined,
-  });
+  const pod = podOf(gpuInstance('one', spec));
   const [main] = pod.spec?.containers ?? [];
   const env = new Map<string, string>();
   for (const { name, value = '' } of main?.env ?? []) env.set(name, expanded(value, env));

@@ -20,7 +20,7 @@ export const PRIORITY_CLASS = { OnDemand: 'berth-on-demand', Interruptible: 'ber
 
 export type ImagePullPolicy = 'Always' | 'IfNotPresent';
 
-interface PodInput {
+export interface PodInput {
   instance: GpuInstance;
   claim: Claim;
   incarnation: number;
