@@ -15,7 +15,7 @@ import {
   LOG_OF_START,
   packLines,
 } from '../../resources/instance-log.ts';
-import { INSTANCE_UID_LABEL, instanceUidsOf } from '../../resources/pod/owner.ts';
+import { INSTANCE_UID_LABEL, instanceUidsOf, startOf } from '../../resources/pod/owner.ts';
 import { MAIN_CONTAINER } from '../../resources/pod/tools-volume.ts';
 import { KEPT_BYTES, removeOldLogs } from './old-logs.ts';
 
@@ -47,15 +47,15 @@ function cut({ time, text }: LogLine): LogLine {
 }
 
 /** The start that a pod is of, as its owner and its name say. Throws where they say none. */
-function startOf(pod: Pod): { name: string; uid: string; start: number } {
-  const { labels, name: podName, ownerReferences = [] } = pod.metadata;
+function subjectOf(pod: Pod): { name: string; uid: string; start: number } {
+  const { labels, ownerReferences = [] } = pod.metadata;
   const [uid] = instanceUidsOf(pod);
   const name = ownerReferences.find((owner) => owner.uid === uid)?.name ?? labels?.[HISTORY_OF];
-  const start = /-(\d{1,9})$/.exec(podName)?.[1];
+  const start = startOf(pod)?.incarnation;
   if (uid === undefined || name === undefined || start === undefined) {
     throw new Error('The pod names no instance.');
   }
-  return { name, uid, start: Number(start) };
+  return { name, uid, start };
 }
 
 /** Keeps the ends of the logs of starts that are over, as objects in the namespaces of their tenants. */
@@ -76,7 +76,7 @@ export class LogKeeper {
   async keep({ pod, runs }: LogSubject, signal: AbortSignal): Promise<void> {
     const { client } = this.#deps;
     const { namespace = '' } = pod.metadata;
-    const { name, uid, start } = startOf(pod);
+    const { name, uid, start } = subjectOf(pod);
     const end = await this.#read(pod, KEPT, { previous: false, signal });
     const main = pod.status?.containerStatuses?.find((one) => one.name === MAIN_CONTAINER);
     const restarted = main?.lastState?.terminated !== undefined && main.state?.waiting === undefined;

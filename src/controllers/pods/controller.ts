@@ -1,7 +1,12 @@
 import { isNodeReady, isOutOfService, isSimulated } from '../../inventory/nodes/node-state.ts';
+import { instanceIndexKey } from '../../caches/indexes.ts';
 import { hasStopped, mayRun } from '../../inventory/nodes/pod-end.ts';
+import { findObject } from '../../kube/client/find-object.ts';
 import { NotFoundError } from '../../kube/errors.ts';
 import { keyOf, type Node, type Pod, PODS } from '../../kube/types.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../resources/instances/gpu-instance.ts';
+import { withClaimOf } from '../../resources/pod/claim-on-pod.ts';
+import { instanceUidsOf, startOf } from '../../resources/pod/owner.ts';
 import { hasPodFinalizer, POD_FINALIZER } from '../../resources/pod/pod-finalizer.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { Fence } from '../../runtime/fence.ts';
@@ -37,7 +42,41 @@ function hasLastWords(pod: Pod, node: Node | undefined): boolean {
   return node !== undefined && isNodeReady(node) && !isSimulated(node);
 }
 
-/** Lets a pod go when its program has ended. It needs no instance: that may be gone. */
+/** What an instance says of the start of a pod: it holds its place and is billed, that is over, or nothing yet. */
+function stateOfStart(instance: GpuInstance | undefined, pod: Pod): 'open' | 'over' | 'unknown' {
+  const { incarnation = 0, claim } = instance?.status ?? {};
+  const start = startOf(pod)?.incarnation ?? 0;
+  if (instance?.metadata.uid === undefined || !instanceUidsOf(pod).includes(instance.metadata.uid)) return 'unknown';
+  if (incarnation < start) return 'unknown';
+  return incarnation === start && claim !== undefined ? 'open' : 'over';
+}
+
+/** Whether a start that holds its place still does. */
+function isSameClaim(before: GpuInstance, after: GpuInstance | undefined): boolean {
+  return (
+    after?.status?.claim !== undefined &&
+    after.status.incarnation === before.status?.incarnation &&
+    after.metadata.uid === before.metadata.uid
+  );
+}
+
+/** Whether the bill of a pod's start is still open. It ends when the program did, which the pod says and nothing else. */
+async function isBilled(
+  { client, stores }: Pick<Deps, 'client' | 'stores'>,
+  pod: Pod,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { name } = startOf(pod) ?? {};
+  if (name === undefined || instanceUidsOf(pod).length === 0) return false;
+  const ref = { namespace: pod.metadata.namespace, name };
+  const known = stateOfStart(stores.instances.get(keyOf(ref)), pod);
+  if (known !== 'unknown') return known === 'open';
+  // The cache may be behind, or the instance is gone.
+  const live = await findObject(client, GPU_INSTANCES, ref, { signal });
+  return stateOfStart(live && withClaimOf(live, pod), pod) === 'open';
+}
+
+/** Lets a pod go when its program has ended and its instance, if there is one still, has closed the bill of the start. */
 export async function reconcilePod(
   { client, stores, fence, logs }: Deps,
   key: string,
@@ -49,6 +88,7 @@ export async function reconcilePod(
   const node = nodeName === undefined ? undefined : stores.nodes.get(nodeName);
   if (mayRun(pod, node)) return;
   if (hasLastWords(pod, node) && !logs.isOver(key, { pod, runs: false })) return;
+  if (await isBilled({ client, stores }, pod, signal)) return;
   try {
     const after = await client.patch(PODS, pod.metadata, withoutFinalizer(pod), { type: 'json', signal });
     fence.wrote(key, stores.pods, after);
@@ -57,7 +97,7 @@ export async function reconcilePod(
   }
 }
 
-/** Takes the finalizer off pods whose program has ended. Until then a pod counts, also one that was deleted by force. */
+/** Takes the finalizer off pods whose program has ended, once that is billed. Until then a pod counts, also one that was deleted by force. */
 export function createPodController(deps: CommonDeps & { keepLog: KeepLog }): Controller {
   const { clock, keepLog, log, stores } = deps;
   const fence = new Fence(clock, log);
@@ -70,6 +110,11 @@ export function createPodController(deps: CommonDeps & { keepLog: KeepLog }): Co
       changeSource(stores.nodes, ({ key, before, after }) =>
         isLost(before) === isLost(after) ? [] : stores.pods.by('keptOn', key).map(keyOf),
       ),
+      changeSource(stores.instances, ({ before, after }) => {
+        if (before?.status?.claim === undefined || isSameClaim(before, after)) return [];
+        const { namespace, uid } = before.metadata;
+        return stores.pods.by('instance', instanceIndexKey(namespace, uid)).filter(hasPodFinalizer).map(keyOf);
+      }),
     ],
     reconcile: (key, { signal }) => reconcilePod({ ...deps, fence, logs }, key, signal),
     concurrency: WORKERS,

@@ -31,6 +31,12 @@ export function podNameOf(instance: Pick<GpuInstance, 'metadata'>, incarnation: 
   return `${instance.metadata.name}-${incarnation}`;
 }
 
+/** The start that a pod is of, as its name says: the name of its instance, and which start of it; undefined for no such name. */
+export function startOf({ metadata }: Pick<KubeObject, 'metadata'>): { name: string; incarnation: number } | undefined {
+  const [, name, incarnation] = /^(.{1,253})-(\d{1,9})$/.exec(metadata.name) ?? [];
+  return name === undefined ? undefined : { name, incarnation: Number(incarnation) };
+}
+
 /** uid of the instance that controls an object, by its owner reference. */
 export function controllerUidOf(object: KubeObject): string | undefined {
   const owner = object.metadata.ownerReferences?.find(({ controller }) => controller === true);
