@@ -5,13 +5,13 @@
  */
 import { cpus } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type CDPSession, chromium, type Page } from 'playwright-core';
+import type { CDPSession, Page } from 'playwright-core';
 import { INDEXES } from '../../src/caches/indexes.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { Cache } from '../../src/kube/watch/cache.ts';
 import type { GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
 import { buildPage } from '../../tools/lib/page.ts';
-import { findProgram } from '../../tools/lib/shell.ts';
+import { launchBrowser } from '../support/browser/browser.ts';
 import { accountOf } from '../support/dashboard-view.ts';
 import { startLoneApi } from '../support/http/lone-api.ts';
 import { claimOn, gpuInstance } from '../support/inventory-world.ts';
@@ -100,10 +100,7 @@ cache.replace(
 cache.advance(String(version));
 const api = await startLoneApi({ tenants: ['team'], instances: cache.store, client });
 const url = `http://localhost:${api.address.port}`;
-const browser = await chromium.launch({
-  executablePath: (await findProgram('chromium')) ?? '',
-  args: ['--no-sandbox'],
-});
+const browser = await launchBrowser();
 const page = await browser.newPage({ viewport: { width: 1180, height: 800 } });
 const devtools = await page.context().newCDPSession(page);
 await devtools.send('Performance.enable', { timeDomain: 'threadTicks' });

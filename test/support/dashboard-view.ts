@@ -1,10 +1,10 @@
 import { mkdirSync } from 'node:fs';
+import { launchBrowser } from './browser/browser.ts';
 import { join } from 'node:path';
 import axe from 'axe-core';
-import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { ROOT } from '../../tools/lib/paths.ts';
-import { findProgram } from '../../tools/lib/shell.ts';
 
 /** Pictures of every view in both themes, to be looked at. */
 const PICTURES = process.env['BERTH_PICTURES'] ?? join(ROOT, '.berth/pictures');
@@ -47,8 +47,7 @@ export async function signOut(page: Page): Promise<void> {
 /** @param url of the api role */
 export async function openDashboard(url: string): Promise<DashboardView> {
   mkdirSync(PICTURES, { recursive: true });
-  const executablePath = (await findProgram('chromium')) ?? '';
-  const browser: Browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  const browser = await launchBrowser();
   // A colour that is on its way to the other theme has no contrast.
   const page = await browser.newPage({ viewport: SIZE, reducedMotion: 'reduce', ignoreHTTPSErrors: true });
   page.setDefaultTimeout(STEP_MS);

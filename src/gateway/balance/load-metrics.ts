@@ -12,6 +12,9 @@ interface Names {
 /** More series of one name are not read: no server has as many data-parallel ranks. */
 const MAX_SERIES = 1024;
 
+/** Characters behind a name. No labels and value of a server are as long. */
+const MOST_LINE = 16_384;
+
 /** Older metrics are ignored (llm-d-router #2547: 200 ms was far too short, 5 s is not). */
 const FRESH_MS = 5000;
 
@@ -71,8 +74,9 @@ function seriesOf(text: string, name: string): { sum: number; max: number } | un
   for (let at = text.indexOf(name); at !== -1 && series < MAX_SERIES; at = text.indexOf(name, at + name.length)) {
     if (at > 0 && text[at - 1] !== '\n') continue;
     series += 1;
-    const end = text.indexOf('\n', at);
-    const match = /^(?:\{.*\})?\s+([-+.\deE]+)/.exec(text.slice(at + name.length, end === -1 ? undefined : end));
+    const behind = at + name.length;
+    const [line = ''] = text.slice(behind, behind + MOST_LINE).split('\n', 1);
+    const match = /^(?:\{.*\})?\s+([-+.\deE]+)/.exec(line);
     const value = Number(match?.[1]);
     if (!Number.isFinite(value)) continue;
     found = { sum: (found?.sum ?? 0) + value, max: Math.max(found?.max ?? 0, value) };

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { z } from 'zod';
@@ -13,10 +12,10 @@ import { BUSYBOX_IMAGE } from '../../../tools/cluster/built/real-node.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
+import { launchBrowser } from '../../support/browser/browser.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
 import { describeWith } from '../../support/needs.ts';
-import { findProgram } from '../../../tools/lib/shell.ts';
 import { importJupyterImage, JUPYTER } from '../../support/ssh-images.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
 import { killApiServer } from '../../support/kill-api-server.ts';
@@ -274,10 +273,7 @@ onNode('a browser', () => {
   });
 
   it('shows the page with its WebSocket, and keeps it from the dashboard', async () => {
-    const chrome = await chromium.launch({
-      executablePath: (await findProgram('chromium')) ?? '',
-      args: ['--no-sandbox'],
-    });
+    const chrome = await launchBrowser();
     const page = await chrome.newPage();
     await page.goto((await link(7000, '/page')).href);
     await page.waitForFunction("document.title === 'hello'");

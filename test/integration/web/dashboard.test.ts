@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { SECRETS } from '../../../src/kube/types.ts';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
+import { launchBrowser } from '../../support/browser/browser.ts';
 import { account, tokenOf as makeToken, KEY_RIGHTS } from '../../support/accounts.ts';
 import type { Cluster } from '../../support/http/api.ts';
 import { openCluster } from '../../support/http/open.ts';
@@ -11,7 +12,6 @@ import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Replicas, startReplicas } from '../../support/http/replicas.ts';
 import { accountOf, signOut } from '../../support/dashboard-view.ts';
 import { describeWith } from '../../support/needs.ts';
-import { findProgram } from '../../../tools/lib/shell.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const run = promisify(execFile);
@@ -138,7 +138,7 @@ describeWith('chromium', 'curl')('in a browser', () => {
   const complaints: string[] = [];
 
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: (await findProgram('chromium')) ?? '', args: ['--no-sandbox'] });
+    browser = await launchBrowser();
     page = await browser.newPage({ viewport: { width: 1180, height: 720 } });
     page.on('request', (request) => requested.push(request.url()));
     page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));

@@ -1,7 +1,7 @@
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
-import { findProgram } from '../../../tools/lib/shell.ts';
+import { launchBrowser } from '../../support/browser/browser.ts';
 import { BERTH_EDIT } from '../../support/accounts.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Replicas, startReplicas } from '../../support/http/replicas.ts';
@@ -75,7 +75,7 @@ describeWith('chromium')('signing in at an OpenID provider', () => {
   const complaints: string[] = [];
 
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: (await findProgram('chromium')) ?? '', args: ['--no-sandbox'] });
+    browser = await launchBrowser();
   });
   afterAll(() => browser.close());
 

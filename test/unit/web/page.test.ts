@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import axe from 'axe-core';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
@@ -10,7 +10,7 @@ import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { buildPage } from '../../../tools/lib/page.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
-import { findProgram } from '../../../tools/lib/shell.ts';
+import { launchBrowser } from '../../support/browser/browser.ts';
 import { accountOf } from '../../support/dashboard-view.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
@@ -87,7 +87,7 @@ describeWith('chromium')('the page', () => {
     api = await startLoneApi({ tenants: ['team'], instances: instances.store, client, clock });
     // Of all names over plain HTTP, browsers keep the cookie for this one.
     url = `http://localhost:${api.address.port}`;
-    browser = await chromium.launch({ executablePath: (await findProgram('chromium')) ?? '', args: ['--no-sandbox'] });
+    browser = await launchBrowser();
     page = await browser.newPage({ viewport: { width: 1180, height: 800 }, reducedMotion: 'reduce' });
     page.on('request', (request) => void (streams += Number(request.headers()['accept'] === 'text/event-stream')));
     page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));

@@ -1,8 +1,9 @@
+import { launchBrowser } from '../../support/browser/browser.ts';
 import { accessWhile } from '../../support/access.ts';
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import axe from 'axe-core';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { personSigningKey, publicPart } from '../../../src/access/person-token.ts';
 import { People } from '../../../src/http/interface/auth/people.ts';
@@ -11,7 +12,6 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { buildPage } from '../../../tools/lib/page.ts';
-import { findProgram } from '../../../tools/lib/shell.ts';
 import { frame } from '../../support/channel-server.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
@@ -73,7 +73,7 @@ describeWith('chromium')('the terminal in the page', () => {
     });
     const terminals = new TerminalGateway(new URL(`http://127.0.0.1:${world.server.address.port}`));
     api = await startLoneApi({ tenants: ['team'], instances: [running()], client, clock, terminals });
-    browser = await chromium.launch({ executablePath: (await findProgram('chromium')) ?? '', args: ['--no-sandbox'] });
+    browser = await launchBrowser();
     page = await browser.newPage({ viewport: { width: 1180, height: 1100 }, reducedMotion: 'reduce' });
     page.on('request', (request) => requested.push(request.url()));
     page.on('websocket', (socket) => requested.push(socket.url()));

@@ -2,6 +2,10 @@ import { endOfString } from '../../../lib/json-structure.ts';
 
 const [QUOTE, COMMA, BRACKET, BRACKET_END, BRACE, BRACE_END] = [0x22, 0x2c, 0x5b, 0x5d, 0x7b, 0x7d];
 
+/** Which bytes matter to the structure: most do not, and are passed over by one look. */
+const MATTERS = new Uint8Array(256);
+for (const byte of [QUOTE, COMMA, BRACKET, BRACKET_END, BRACE, BRACE_END]) MATTERS[byte] = 1;
+
 /** A JSON object without the elements of a list in it, and the texts of these. */
 export interface Pieces {
   rest: string;
@@ -27,7 +31,8 @@ export function cutList(json: Buffer, name: string, most: number): Pieces | unde
   let keyEnd = 0;
   let isInList = false;
   for (let at = 0; at < json.length; at += 1) {
-    const byte = json[at];
+    const byte = json[at] ?? 0;
+    if (MATTERS[byte] === 0) continue;
     if (byte === QUOTE) {
       const end = endOfString(json, at + 1);
       if (depth === 1) {

@@ -1,0 +1,2 @@
+/** Where the network of a browser leads out. */
+export const PROXY_PORT = 1080;
