@@ -1,3 +1,5 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { findObject } from '../../../src/kube/client/find-object.ts';
@@ -119,6 +121,42 @@ describeWith('real node')('a disk that is restored', () => {
     await gone(PERSISTENT_VOLUME_CLAIMS, disk.name);
     await client.delete(PERSISTENT_VOLUMES, volume);
   });
+
+  it(
+    'whose files the node does not find says so in the words of the node, and runs when they are back',
+    { timeout: 4 * START_MS },
+    async () => {
+      const { client, name: namespace } = tenant;
+      const [name, folder] = ['unmounted', mkdtempSync(join(tmpdir(), 'berth-disk-'))];
+      const volume = { name: `${namespace}-unmounted` };
+      await client.create(PERSISTENT_VOLUMES, {
+        metadata: volume,
+        spec: {
+          capacity: { storage: '1Gi' },
+          accessModes: ['ReadWriteOnce'],
+          persistentVolumeReclaimPolicy: 'Retain',
+          storageClassName: 'berth-local',
+          claimRef: { namespace, name: `${name}-disk` },
+          hostPath: { path: join(folder, 'files'), type: 'Directory' },
+        },
+      } as never);
+      const gpu = { product: 'NVIDIA-L4', count: 1 };
+      await client.create(GPU_INSTANCES, {
+        metadata: { namespace, name },
+        spec: { gpu, image: BUSYBOX_IMAGE, diskGb: 1 },
+      } as never);
+      const words = async () => findCondition((await get(name)).status?.conditions, 'Ready')?.message ?? '';
+      await waitFor('the words of the node', async () => /FailedMount: .*files is not a directory/.test(await words()));
+      mkdirSync(join(folder, 'files'));
+      writeFileSync(join(folder, 'files/bytes'), 'back');
+      await reached(name, 'Running');
+      expect(await inside(`${name}-1`, 'cat /workspace/bytes')).toBe('back');
+      await client.delete(GPU_INSTANCES, { namespace, name });
+      await gone(GPU_INSTANCES, name);
+      await client.delete(PERSISTENT_VOLUMES, volume);
+      rmSync(folder, { recursive: true });
+    },
+  );
 
   it(
     'changed in every mark, and let go by none, has its files after a stop and a start',
