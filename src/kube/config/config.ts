@@ -23,7 +23,7 @@ export async function loadKubeConfig(options: LoadOptions = {}): Promise<KubeCon
   return connectTo(await findEndpoint(options));
 }
 
-/** A process in a pod has no file to read, and so it never loads client-node: some 80 MiB, and a second or more. */
+/** A process in a pod has no file to read, and so it loads no reader. */
 async function fromFiles(paths: string[], options: { context: string | undefined; clock: Clock }) {
   const { kubeconfigEndpoint } = await import('./kubeconfig.ts');
   return kubeconfigEndpoint(paths, options);

@@ -1,8 +1,14 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import type { RequestOptions } from 'node:https';
 import { dirname, resolve } from 'node:path';
-import { type Cluster, KubeConfig, type User } from '@kubernetes/client-node';
+import {
+  type Cluster,
+  type Context,
+  newClusters,
+  newContexts,
+  newUsers,
+  type User,
+} from '@kubernetes/client-node/dist/config_types.js';
 import { parse } from 'yaml';
 import type { Clock } from '../../lib/clock.ts';
 import { trimEnd } from '../../lib/trim-end.ts';
@@ -13,12 +19,38 @@ import { type HeaderSource, tokenFile } from './token-file.ts';
 // A plugin's credential has an end, which the library knows. This spares a call into the library per request.
 const REUSE_MS = 10_000;
 
+/** A user with the field that client-node does not read. */
+type FileUser = User & { tokenFile?: string };
+
 /** One kubeconfig file, with absolute paths: relative ones start at its folder, as with kubectl. */
 interface File {
-  path: string;
-  config: KubeConfig;
-  /** The same, for what KubeConfig does not read. */
-  content: { users?: { name: string; user?: { tokenFile?: string } }[] } | null;
+  current: string | undefined;
+  clusters: readonly Cluster[];
+  contexts: readonly Context[];
+  users: readonly FileUser[];
+}
+
+interface Content {
+  'current-context'?: string;
+  clusters?: unknown;
+  contexts?: unknown;
+  users?: { user?: { tokenFile?: string } }[];
+}
+
+function read(content: Content, folder: string): File {
+  const absolute = <K extends string>(name: K, path: string | undefined) =>
+    path ? ({ [name]: resolve(folder, path) } as Record<K, string>) : undefined;
+  return {
+    current: content['current-context'],
+    clusters: newClusters(content.clusters).map((one) => ({ ...one, ...absolute('caFile', one.caFile) })),
+    contexts: newContexts(content.contexts),
+    users: newUsers(content.users).map((one, index) => ({
+      ...one,
+      ...absolute('certFile', one.certFile),
+      ...absolute('keyFile', one.keyFile),
+      ...absolute('tokenFile', content.users?.[index]?.user?.tokenFile),
+    })),
+  };
 }
 
 async function readKubeconfig(path: string): Promise<File> {
@@ -26,11 +58,9 @@ async function readKubeconfig(path: string): Promise<File> {
     throw new KubeConfigError(`The kubeconfig ${path} cannot be read.`, { cause: error });
   });
   try {
-    const content = parse(text) as File['content'];
-    const config = new KubeConfig();
-    config.loadFromString(text);
-    config.makePathsAbsolute(resolve(dirname(path)));
-    return { path, config, content };
+    // An empty file says nothing, as with kubectl.
+    const content = parse(text, { merge: true }) as Content | null;
+    return read(content ?? {}, resolve(dirname(path)));
   } catch (error) {
     // The message of a parser quotes the line, which may hold a token.
     const why = error instanceof Error && !error.name.startsWith('YAML') ? `not valid: ${error.message}` : 'not YAML.';
@@ -38,42 +68,39 @@ async function readKubeconfig(path: string): Promise<File> {
   }
 }
 
-/** The entry of this name, with its file. The first file that has one wins, as with kubectl. */
-function named<T>(
+/** The entry of this name. The first file that has one wins, as with kubectl. */
+function named<T extends { name: string }>(
   files: readonly File[],
-  entry: (config: KubeConfig) => T | null,
-): { file: File; entry: T } | undefined {
-  for (const file of files) {
-    const found = entry(file.config);
-    if (found) return { file, entry: found };
-  }
-  return undefined;
+  entries: (file: File) => readonly T[],
+  name: string,
+): T | undefined {
+  return files.flatMap(entries).find((entry) => entry.name === name);
 }
 
-/**
- * As client-go reads them: data wins over a file (rest.dataFromSliceOrFile), a password that is not there is empty, and a
- * server may be without TLS, as that of `kubectl proxy` is. KubeConfig would take the file, take the word "undefined", and
- * refuse such a server unless it is told not to verify what it has not.
- */
-function asClientGo(cluster: Cluster, user: User): { cluster: Cluster; user: User } {
+/** Data wins over a file, as in client-go (rest.dataFromSliceOrFile). */
+async function dataOrFile(data: string | undefined, file: string | undefined): Promise<Buffer | undefined> {
+  if (data) return Buffer.from(data, 'base64');
+  return file ? readFile(file) : undefined;
+}
+
+async function tlsOf(cluster: Cluster, user: User): Promise<TlsOptions> {
+  const ca = await dataOrFile(cluster.caData, cluster.caFile);
+  const cert = await dataOrFile(user.certData, user.certFile);
+  const key = await dataOrFile(user.keyData, user.keyFile);
   return {
-    cluster: {
-      ...cluster,
-      ...(cluster.caData && { caFile: undefined }),
-      ...(cluster.server.startsWith('http:') && { skipTLSVerify: true }),
-    },
-    user: {
-      ...user,
-      password: user.password ?? '',
-      ...(user.certData && { certFile: undefined }),
-      ...(user.keyData && { keyFile: undefined }),
-    },
+    rejectUnauthorized: !cluster.skipTLSVerify,
+    ...(ca && { ca }),
+    ...(cert && { cert }),
+    ...(key && { key }),
+    ...(cluster.tlsServerName && { servername: cluster.tlsServerName }),
   };
 }
 
-function tokenFileOf({ path, content }: File, name: string): string | undefined {
-  const found = content?.users?.find((one) => one.name === name)?.user?.tokenFile;
-  return found ? resolve(dirname(path), found) : undefined;
+/** What the file itself says: a token wins over a password. */
+function headersOf({ token, username, password }: User): Record<string, string> {
+  if (token) return { authorization: `Bearer ${token}` };
+  if (!username) return {};
+  return { authorization: `Basic ${Buffer.from(`${username}:${password ?? ''}`).toString('base64')}` };
 }
 
 interface Credentials {
@@ -81,64 +108,19 @@ interface Credentials {
   headers: Record<string, string>;
 }
 
-/** What KubeConfig gives for a cluster and a user. It caches what a plugin says; a new one asks the plugin again. */
-class Login {
-  readonly #parts: { cluster: Cluster; user: User };
-  readonly #where: string;
-  #config: KubeConfig;
-
-  constructor(parts: { cluster: Cluster; user: User }, where: string) {
-    this.#parts = parts;
-    this.#where = where;
-    this.#config = this.#load();
-  }
-
-  async ask(refresh: boolean): Promise<Credentials> {
-    if (refresh) this.#config = this.#load();
-    const options: RequestOptions = {};
-    await this.#config.applyToHTTPSOptions(options).catch((error: unknown) => {
-      const why = error instanceof Error ? error.message.trim() : String(error);
-      const message = `${this.#where}: the credentials of the user "${this.#parts.user.name}" cannot be had: ${why}`;
-      throw new KubeConfigError(message, { cause: error });
-    });
-    const { ca, cert, key, servername, auth } = options as TlsOptions & { auth?: string };
-    const headers = Object.entries((options.headers ?? {}) as Record<string, string>);
-    return {
-      tls: {
-        rejectUnauthorized: options.rejectUnauthorized !== false,
-        ...(ca && { ca }),
-        ...(cert && { cert }),
-        ...(key && { key }),
-        ...(servername && { servername }),
-      },
-      headers: {
-        ...(auth && { authorization: `Basic ${Buffer.from(auth).toString('base64')}` }),
-        ...Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value])),
-      },
-    };
-  }
-
-  #load(): KubeConfig {
-    const { cluster, user } = this.#parts;
-    const config = new KubeConfig();
-    config.loadFromClusterAndUser(cluster, user);
-    return config;
-  }
-}
-
-/** Headers and client certificate from an exec or auth-provider plugin. Both may change. */
+/** With headers and a client certificate from an exec or auth-provider plugin. Both may change. */
 async function pluginEndpoint(
-  plain: Omit<KubeEndpoint, 'tls' | 'headers'>,
-  login: Login,
+  plain: Pick<KubeEndpoint, 'server' | 'namespace'>,
+  ask: (refresh: boolean) => Promise<Credentials>,
   clock: Clock,
 ): Promise<KubeEndpoint> {
-  let answer = await login.ask(false);
+  let answer = await ask(false);
   let askedAt = clock.monotonic();
   const headers: HeaderSource = async (call) => {
     const refresh = call?.refresh === true;
     if (refresh || clock.monotonic() - askedAt > REUSE_MS) {
       const { tls } = answer;
-      answer = await login.ask(refresh);
+      answer = await ask(refresh);
       if (answer.tls.cert === tls.cert && answer.tls.key === tls.key) answer = { ...answer, tls };
       askedAt = clock.monotonic();
     }
@@ -153,6 +135,18 @@ async function pluginEndpoint(
   };
 }
 
+/** Asks the plugin of a user, and takes the token of the file, where it has one too, as KubeConfig does. */
+async function pluginOf(user: User, tls: TlsOptions) {
+  // Loaded on demand: it brings a class for each kind of the API.
+  const { Plugin } = await import('./plugin.ts');
+  const plugin = new Plugin(user);
+  return async (refresh: boolean): Promise<Credentials> => {
+    const answer = await plugin.ask(refresh);
+    const own = headersOf(user);
+    return { tls: { ...tls, ...answer.tls }, headers: user.token ? own : { ...own, ...answer.headers } };
+  };
+}
+
 /** The endpoint of one context. */
 export async function kubeconfigEndpoint(
   paths: readonly string[],
@@ -162,33 +156,39 @@ export async function kubeconfigEndpoint(
   const present = paths.filter((path) => existsSync(path));
   const files = await Promise.all((present.length === 0 ? paths : present).map((path) => readKubeconfig(path)));
   const where = paths.join(', ');
-  const name = options.context ?? files.map(({ config }) => config.getCurrentContext()).find(Boolean);
+  const name = options.context ?? files.map(({ current }) => current).find(Boolean);
   if (!name) throw new KubeConfigError(`${where} has no current-context. Set it with: kubectl config use-context NAME`);
-  const context = named(files, (config) => config.getContextObject(name))?.entry;
+  const context = named(files, ({ contexts }) => contexts, name);
   if (!context)
     throw new KubeConfigError(`${where} has no context named "${name}". List them with: kubectl config get-contexts`);
   const missing = (kind: string, of: string) =>
     new KubeConfigError(`${where} has no ${kind} named "${of}", which the context "${name}" uses. Add it.`);
-  const cluster = named(files, (config) => config.getCluster(context.cluster));
+  const cluster = named(files, ({ clusters }) => clusters, context.cluster);
   if (!cluster) throw missing('cluster', context.cluster);
-  const user = named(files, (config) => config.getUser(context.user));
+  const user = named(files, ({ users }) => users, context.user);
   if (context.user && !user) throw missing('user', context.user);
   // The connections of Berth go to the server itself.
-  if (cluster.entry.proxyUrl) {
+  if (cluster.proxyUrl) {
     const next = `Berth does not support proxy-url, which cluster "${context.cluster}" has. Remove it.`;
     throw new KubeConfigError(`${where}: ${next}`);
   }
-  // KubeConfig takes the name along, and not the groups: others would act than the file says.
-  if (user?.entry.impersonateUser)
+  // client-node reads the name, and not the groups: others would act than the file says.
+  if (user?.impersonateUser)
     throw new KubeConfigError(`${where}: Berth does not support impersonation ("as"). Use a context without it.`);
 
-  // KubeConfig takes nothing of a cluster, its CA included, that has no user beside it.
-  const parts = asClientGo(cluster.entry, user?.entry ?? { name: '' });
-  const plain = { server: trimEnd(cluster.entry.server, '/'), namespace: context.namespace || 'default' };
-  const login = new Login(parts, where);
-  if (parts.user.exec || parts.user.authProvider) return pluginEndpoint(plain, login, options.clock);
-  const { tls, headers } = await login.ask(false);
+  const failed = (error: unknown): never => {
+    const why = error instanceof Error ? error.message.trim() : String(error);
+    const message = `${where}: the credentials of the user "${user?.name ?? ''}" cannot be had: ${why}`;
+    throw new KubeConfigError(message, { cause: error });
+  };
+  const plain = { server: trimEnd(cluster.server, '/'), namespace: context.namespace || 'default' };
+  const tls = await tlsOf(cluster, user ?? { name: '' }).catch(failed);
+  if (user?.exec || user?.authProvider) {
+    const ask = await pluginOf(user, tls);
+    return pluginEndpoint(plain, (refresh) => ask(refresh).catch(failed), options.clock);
+  }
   // A token file wins over an inline token, as in client-go.
-  const file = user && tokenFileOf(user.file, context.user);
-  return { ...plain, tls, headers: file ? tokenFile(file, options.clock) : () => Promise.resolve(headers) };
+  if (user?.tokenFile) return { ...plain, tls, headers: tokenFile(user.tokenFile, options.clock) };
+  const headers = user ? headersOf(user) : {};
+  return { ...plain, tls, headers: () => Promise.resolve(headers) };
 }

@@ -146,12 +146,20 @@ interface Import {
   isType: boolean;
 }
 
+const read = new Map<string, Import[]>();
+
+/** A file is read once, however often the tables are held against it. */
 function importsOf(path: string, text: string): Import[] {
-  return [...text.matchAll(IMPORT)].map(([statement, from, bare]) => {
+  const key = `${path}\n${text}`;
+  const known = read.get(key);
+  if (known !== undefined) return known;
+  const found = [...text.matchAll(IMPORT)].map(([statement, from, bare]) => {
     const name = from ?? bare ?? '';
     const isType = /^\s*(?:import|export)\s+type\b/.test(statement);
     return { name: name.startsWith('.') ? posix.join(posix.dirname(path), name) : name, isType };
   });
+  read.set(key, found);
+  return found;
 }
 
 export function roomOf(path: string): string | undefined {

@@ -147,6 +147,32 @@ describe('a kubeconfig', () => {
     expect(after.map(({ destroyed }) => destroyed)).toEqual([true, true]);
   }, 20_000);
 
+  test('with an exec plugin that gives a certificate, beside what the file says', async () => {
+    const status = { clientCertificateData: 'certificate', clientKeyData: 'key' };
+    const exec = { command: 'echo', args: [JSON.stringify({ status })] };
+    const cluster = { 'certificate-authority-data': Buffer.from('CA').toString('base64') };
+    const path = await file('config', kubeconfig({ exec, username: 'me', password: 'p' }, cluster));
+    const { tls, headers } = await loadKubeConfig({ kubeconfig: path });
+    expect(tls).toEqual({ ca: Buffer.from('CA'), cert: 'certificate', key: 'key', rejectUnauthorized: true });
+    expect(await headers()).toEqual({ authorization: `Basic ${Buffer.from('me:p').toString('base64')}` });
+  });
+
+  test('with an exec plugin and a token: the token counts', async () => {
+    const exec = { command: 'echo', args: ['{"status":{"token":"from-plugin"}}'] };
+    const { headers } = await loadKubeConfig({ kubeconfig: await file('config', kubeconfig({ exec, token: 't' })) });
+    expect(await headers()).toEqual({ authorization: 'Bearer t' });
+  });
+
+  test('with entries that are merged', async () => {
+    const text = `
+users: [{ name: u, user: &user { token: t } }, { name: v, user: { <<: *user, username: me } }]
+clusters: [{ name: c, cluster: { server: 'https://api.example:6443' } }]
+contexts: [{ name: x, context: { cluster: c, user: v } }]
+current-context: x`;
+    const { headers } = await loadKubeConfig({ kubeconfig: await file('config', text) });
+    expect(await headers()).toEqual({ authorization: 'Bearer t' });
+  });
+
   test('another context by name', async () => {
     const path = await file('config', kubeconfig({ token: 't' }));
     expect((await loadKubeConfig({ kubeconfig: path, context: 'other' })).namespace).toBe('team');
@@ -171,7 +197,7 @@ describe('a kubeconfig', () => {
     ['is not there', undefined, 'cannot be read'],
     ['is not YAML', '{token: s3cret', 'is not YAML'],
     ['is YAML of another kind', 's3cret', 'no current-context'],
-    ['is empty', '', 'is not YAML'],
+    ['is empty', '', 'no current-context'],
     ['has one name twice', 'users: []\nusers: [s3cret]', 'is not YAML'],
     [
       'has a plugin that fails',
@@ -219,15 +245,16 @@ describe('in a pod', () => {
   });
 });
 
-test('a process loads client-node for a file, and not in a pod', async () => {
+test('a process loads the classes of client-node for a plugin, and for nothing else', async () => {
   for (const name of ['token', 'ca.crt']) await file(name, name);
-  const path = await file('config', kubeconfig({ token: 't' }));
+  const plain = await file('plain', kubeconfig({ token: 't' }));
+  const plugin = await file('plugin', kubeconfig({ exec: { command: 'echo', args: ['{"status":{}}'] } }));
   const source = new URL('../../../src/kube/config/config.ts', import.meta.url).href;
   const program = `
     const { registerHooks } = await import('node:module');
     let loaded = false;
     registerHooks({ resolve: (name, context, next) => {
-      loaded ||= name.includes('client-node');
+      loaded ||= name === '@kubernetes/client-node';
       return next(name, context);
     } });
     const { loadKubeConfig } = await import(${JSON.stringify(source)});
@@ -241,7 +268,8 @@ test('a process loads client-node for a file, and not in a pod', async () => {
   };
   const env = { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' };
   expect(await loads({ env, serviceAccountDirectory: directory })).toBe('false');
-  expect(await loads({ kubeconfig: path })).toBe('true');
+  expect(await loads({ kubeconfig: plain })).toBe('false');
+  expect(await loads({ kubeconfig: plugin })).toBe('true');
 });
 
 test('with nothing configured the error says what was looked for', async () => {
