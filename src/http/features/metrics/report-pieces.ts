@@ -6,6 +6,11 @@ const [QUOTE, COMMA, BRACKET, BRACKET_END, BRACE, BRACE_END] = [0x22, 0x2c, 0x5b
 const MATTERS = new Uint8Array(256);
 for (const byte of [QUOTE, COMMA, BRACKET, BRACKET_END, BRACE, BRACE_END]) MATTERS[byte] = 1;
 
+/** A short text; undefined for one that is longer than any name of a field. */
+function textAt(json: Buffer, from: number, to: number): string | undefined {
+  return to - from > 64 ? undefined : json.toString('latin1', from, to);
+}
+
 /** A JSON object without the elements of a list in it, and the texts of these. */
 export interface Pieces {
   rest: string;
@@ -17,11 +22,8 @@ export interface Pieces {
  * none: it is in the rest or in an element. Undefined with more than `most` elements.
  */
 export function cutList(json: Buffer, name: string, most: number): Pieces | undefined {
+  const { length } = json;
   const kept: string[] = [];
-  const keep = (to: number): void => {
-    if (to > from) kept.push(json.toString('utf8', from, to));
-  };
-  const isKey = (): boolean => keyEnd - key === name.length && json.toString('latin1', key, keyEnd) === name;
   const elements: string[] = [];
   let from = 0;
   let start = 0;
@@ -30,9 +32,10 @@ export function cutList(json: Buffer, name: string, most: number): Pieces | unde
   let key = 0;
   let keyEnd = 0;
   let isInList = false;
-  for (let at = 0; at < json.length; at += 1) {
-    const byte = json[at] ?? 0;
-    if (MATTERS[byte] === 0) continue;
+  // No inner function, which would keep these variables out of registers: the time of a text is a promise.
+  for (let at = 0; at < length; at += 1) {
+    while (at < length && MATTERS[json[at] ?? 0] === 0) at += 1;
+    const byte = json[at];
     if (byte === QUOTE) {
       const end = endOfString(json, at + 1);
       if (depth === 1) {
@@ -41,14 +44,14 @@ export function cutList(json: Buffer, name: string, most: number): Pieces | unde
       }
       at = end;
     } else if (byte === BRACE || byte === BRACKET) {
-      isInList ||= depth === 1 && byte === BRACKET && isKey();
+      if (depth === 1 && byte === BRACKET) isInList ||= textAt(json, key, keyEnd) === name;
       if (depth === 2 && isInList) start = at;
       depth += 1;
     } else if (byte === BRACE_END || byte === BRACKET_END) {
       depth -= 1;
       if (depth === 2 && isInList) {
         if (elements.length === most) return undefined;
-        keep(start);
+        if (start > from) kept.push(json.toString('utf8', from, start));
         elements.push(json.toString('utf8', start, at + 1));
         from = at + 1;
       }
@@ -58,6 +61,6 @@ export function cutList(json: Buffer, name: string, most: number): Pieces | unde
       from = at + 1;
     }
   }
-  keep(json.length);
+  kept.push(json.toString('utf8', from));
   return { rest: kept.join(''), elements };
 }
