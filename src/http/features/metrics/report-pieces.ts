@@ -34,8 +34,8 @@ export function cutList(json: Buffer, name: string, most: number): Pieces | unde
   let isInList = false;
   // No inner function, which would keep these variables out of registers: the time of a text is a promise.
   for (let at = 0; at < length; at += 1) {
-    while (at < length && MATTERS[json[at] ?? 0] === 0) at += 1;
-    const byte = json[at];
+    const byte = json[at] ?? 0;
+    if (MATTERS[byte] === 0) continue;
     if (byte === QUOTE) {
       const end = endOfString(json, at + 1);
       if (depth === 1) {
