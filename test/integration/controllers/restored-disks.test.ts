@@ -139,7 +139,7 @@ describeWith('real node')('a disk that is restored', () => {
           claimRef: { namespace, name: `${name}-disk` },
           hostPath: { path: join(folder, 'files'), type: 'Directory' },
         },
-      } as never);
+      });
       const gpu = { product: 'NVIDIA-L4', count: 1 };
       await client.create(GPU_INSTANCES, {
         metadata: { namespace, name },
