@@ -1,19 +1,18 @@
 import { isNodeReady, isOutOfService, isSimulated } from '../../inventory/nodes/node-state.ts';
-import { instanceIndexKey } from '../../caches/indexes.ts';
 import { hasStopped, mayRun } from '../../inventory/nodes/pod-end.ts';
 import { findObject } from '../../kube/client/find-object.ts';
 import { NotFoundError } from '../../kube/errors.ts';
 import { keyOf, type Node, type Pod, PODS } from '../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { withClaimOf } from '../../resources/pod/claim-on-pod.ts';
-import { instanceUidsOf, startOf } from '../../resources/pod/owner.ts';
+import { startOf } from '../../resources/pod/owner.ts';
 import { hasPodFinalizer, POD_FINALIZER } from '../../resources/pod/pod-finalizer.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { Fence } from '../../runtime/fence.ts';
 import { storeSource } from '../../runtime/source.ts';
 import { changeSource } from '../change-source.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
-import { logOf } from '../gpu-instance/decide/pod/pod-facts.ts';
+import { isPodOf, logOf } from '../gpu-instance/decide/pod/pod-facts.ts';
 import type { KeepLog } from '../history/keep-log.ts';
 import { LogTakes } from '../history/log-takes.ts';
 
@@ -46,8 +45,7 @@ function hasLastWords(pod: Pod, node: Node | undefined): boolean {
 function stateOfStart(instance: GpuInstance | undefined, pod: Pod): 'open' | 'over' | 'unknown' {
   const { incarnation = 0, claim } = instance?.status ?? {};
   const start = startOf(pod)?.incarnation ?? 0;
-  if (instance?.metadata.uid === undefined || !instanceUidsOf(pod).includes(instance.metadata.uid)) return 'unknown';
-  if (incarnation < start) return 'unknown';
+  if (instance === undefined || !isPodOf(instance, pod) || incarnation < start) return 'unknown';
   return incarnation === start && claim !== undefined ? 'open' : 'over';
 }
 
@@ -66,9 +64,9 @@ async function isBilled(
   pod: Pod,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { name } = startOf(pod) ?? {};
-  if (name === undefined || instanceUidsOf(pod).length === 0) return false;
-  const ref = { namespace: pod.metadata.namespace, name };
+  const start = startOf(pod);
+  if (start === undefined) return false;
+  const ref = { namespace: pod.metadata.namespace, name: start.name };
   const known = stateOfStart(stores.instances.get(keyOf(ref)), pod);
   if (known !== 'unknown') return known === 'open';
   // The cache may be behind, or the instance is gone.
@@ -97,7 +95,10 @@ export async function reconcilePod(
   }
 }
 
-/** Takes the finalizer off pods whose program has ended, once that is billed. Until then a pod counts, also one that was deleted by force. */
+/**
+ * Takes the finalizer off pods whose program has ended, once that is billed. Until then a pod counts, also one that was
+ * deleted by force.
+ */
 export function createPodController(deps: CommonDeps & { keepLog: KeepLog }): Controller {
   const { clock, keepLog, log, stores } = deps;
   const fence = new Fence(clock, log);
@@ -112,8 +113,8 @@ export function createPodController(deps: CommonDeps & { keepLog: KeepLog }): Co
       ),
       changeSource(stores.instances, ({ before, after }) => {
         if (before?.status?.claim === undefined || isSameClaim(before, after)) return [];
-        const { namespace, uid } = before.metadata;
-        return stores.pods.by('instance', instanceIndexKey(namespace, uid)).filter(hasPodFinalizer).map(keyOf);
+        const { podName } = before.status;
+        return podName === undefined ? [] : [keyOf({ namespace: before.metadata.namespace, name: podName })];
       }),
     ],
     reconcile: (key, { signal }) => reconcilePod({ ...deps, fence, logs }, key, signal),

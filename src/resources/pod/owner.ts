@@ -31,7 +31,7 @@ export function podNameOf(instance: Pick<GpuInstance, 'metadata'>, incarnation: 
   return `${instance.metadata.name}-${incarnation}`;
 }
 
-/** The start that a pod is of, as its name says: the name of its instance, and which start of it; undefined for no such name. */
+/** The start that a pod is of, as its name says: the inverse of {@link podNameOf}. Undefined for another name. */
 export function startOf({ metadata }: Pick<KubeObject, 'metadata'>): { name: string; incarnation: number } | undefined {
   const [, name, incarnation] = /^(.{1,253})-(\d{1,9})$/.exec(metadata.name) ?? [];
   return name === undefined ? undefined : { name, incarnation: Number(incarnation) };

@@ -3,28 +3,27 @@ import { connect, createServer, type Socket } from 'node:net';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream';
 import { type Browser, chromium } from 'playwright-core';
 import { findProgram } from '../../../tools/lib/shell.ts';
-import { PROXY_PORT } from './proxy-port.ts';
 
 const ALONE = join(import.meta.dirname, 'alone.sh');
+/** On the loopback of the browser's network, where nothing else listens. */
+const PORT = 1080;
 
-/** @param greeting the methods that the browser offers; what it asks for comes after the answer (RFC 1928) */
-function answer(browser: Socket): void {
+/** Leads one connection of the browser to where it asks for: as much of SOCKS 5 (RFC 1928) as a browser speaks. */
+function serve(browser: Socket): void {
   browser.on('error', () => browser.destroy());
   browser.once('data', () => {
     browser.write(Buffer.from([5, 0]));
     browser.once('data', (asked: Buffer) => {
       browser.pause();
-      const { host, port } = addressOf(asked);
-      const server = connect({ host, port, noDelay: true });
+      const server = connect({ ...addressOf(asked), noDelay: true });
+      server.once('error', () => browser.destroy());
       server.once('connect', () => {
         browser.write(Buffer.from([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]));
-        browser.pipe(server).pipe(browser);
+        pipeline(browser, server, browser, () => undefined);
       });
-      server.on('error', () => browser.destroy());
-      server.on('close', () => browser.destroy());
-      browser.on('close', () => server.destroy());
     });
   });
 }
@@ -56,13 +55,19 @@ export async function launchBrowser(): Promise<Browser> {
   const proxy = createServer((one) => {
     open.add(one);
     one.once('close', () => open.delete(one));
-    answer(one);
+    serve(one);
   });
   await new Promise<void>((resolve) => proxy.listen(socket, resolve));
   const browser = await chromium.launch({
     executablePath: ALONE,
-    args: [...args, `--proxy-server=socks5://127.0.0.1:${PROXY_PORT}`, '--proxy-bypass-list=<-loopback>'],
-    env: { ...process.env, BERTH_NODE: process.execPath, BERTH_BROWSER: executablePath, BERTH_BROWSER_PROXY: socket },
+    args: [...args, `--proxy-server=socks5://127.0.0.1:${PORT}`, '--proxy-bypass-list=<-loopback>'],
+    env: {
+      ...process.env,
+      BERTH_NODE: process.execPath,
+      BERTH_BROWSER: executablePath,
+      BERTH_BROWSER_PROXY: socket,
+      BERTH_BROWSER_PORT: String(PORT),
+    },
   });
   browser.once('disconnected', () => {
     proxy.close();

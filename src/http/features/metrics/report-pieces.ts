@@ -2,15 +2,6 @@ import { endOfString } from '../../../lib/json-structure.ts';
 
 const [QUOTE, COMMA, BRACKET, BRACKET_END, BRACE, BRACE_END] = [0x22, 0x2c, 0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Which bytes matter to the structure: most do not, and are passed over by one look. */
-const MATTERS = new Uint8Array(256);
-for (const byte of [QUOTE, COMMA, BRACKET, BRACKET_END, BRACE, BRACE_END]) MATTERS[byte] = 1;
-
-/** A short text; undefined for one that is longer than any name of a field. */
-function textAt(json: Buffer, from: number, to: number): string | undefined {
-  return to - from > 64 ? undefined : json.toString('latin1', from, to);
-}
-
 /** A JSON object without the elements of a list in it, and the texts of these. */
 export interface Pieces {
   rest: string;
@@ -22,8 +13,11 @@ export interface Pieces {
  * none: it is in the rest or in an element. Undefined with more than `most` elements.
  */
 export function cutList(json: Buffer, name: string, most: number): Pieces | undefined {
-  const { length } = json;
   const kept: string[] = [];
+  const keep = (to: number): void => {
+    if (to > from) kept.push(json.toString('utf8', from, to));
+  };
+  const isKey = (): boolean => keyEnd - key === name.length && json.toString('latin1', key, keyEnd) === name;
   const elements: string[] = [];
   let from = 0;
   let start = 0;
@@ -32,10 +26,8 @@ export function cutList(json: Buffer, name: string, most: number): Pieces | unde
   let key = 0;
   let keyEnd = 0;
   let isInList = false;
-  // No inner function, which would keep these variables out of registers: the time of a text is a promise.
-  for (let at = 0; at < length; at += 1) {
-    const byte = json[at] ?? 0;
-    if (MATTERS[byte] === 0) continue;
+  for (let at = 0; at < json.length; at += 1) {
+    const byte = json[at];
     if (byte === QUOTE) {
       const end = endOfString(json, at + 1);
       if (depth === 1) {
@@ -44,14 +36,14 @@ export function cutList(json: Buffer, name: string, most: number): Pieces | unde
       }
       at = end;
     } else if (byte === BRACE || byte === BRACKET) {
-      if (depth === 1 && byte === BRACKET) isInList ||= textAt(json, key, keyEnd) === name;
+      isInList ||= depth === 1 && byte === BRACKET && isKey();
       if (depth === 2 && isInList) start = at;
       depth += 1;
     } else if (byte === BRACE_END || byte === BRACKET_END) {
       depth -= 1;
       if (depth === 2 && isInList) {
         if (elements.length === most) return undefined;
-        if (start > from) kept.push(json.toString('utf8', from, start));
+        keep(start);
         elements.push(json.toString('utf8', start, at + 1));
         from = at + 1;
       }
@@ -61,6 +53,6 @@ export function cutList(json: Buffer, name: string, most: number): Pieces | unde
       from = at + 1;
     }
   }
-  kept.push(json.toString('utf8', from));
+  keep(json.length);
   return { rest: kept.join(''), elements };
 }

@@ -1,2 +1,0 @@
-/** Where the network of a browser leads out. */
-export const PROXY_PORT = 1080;
