@@ -27,7 +27,7 @@ const WITH_KUBECONFIG: Readonly<Record<string, OperatorCommand>> = {
 
 const OF_OPERATOR: Readonly<Record<string, OperatorCommand>> = {
   doctor: {
-    does: 'say what is wrong with an installation, and how to mend it',
+    does: 'say what is wrong with an installation, and how to fix it',
     options: '[-n NAMESPACE] [--output text|json] [--probe]',
     run: async (args) =>
       (await import('./commands/doctor.ts')).doctorCommand(args, process.env, (line) =>

@@ -123,7 +123,7 @@ async function install() {
       ? 'the npm registry cannot be reached'
       : `npm ci ended with code ${code}`;
   process.stderr.write(
-    `Error: The npm packages cannot be installed: ${cause}.\nWhat to do: ${remedyOf(cause)}\n${output}`,
+    `Error: The npm packages cannot be installed: ${cause}.\nNext step: ${remedyOf(cause)}\n${output}`,
   );
   return code === 0 ? 1 : code;
 }

@@ -19,6 +19,7 @@ import { GPU_POOLS } from '../resources/gpu-pool.ts';
 import { INSTANCE_HISTORIES } from '../resources/instance-history.ts';
 import { INSTANCE_TEMPLATES } from '../resources/instance-template.ts';
 import { MODEL_LEASE_LABEL } from '../resources/model-servers/lease.ts';
+import { MODEL_SERVERS } from '../resources/model-servers/model-server.ts';
 import { REGISTRY_CREDENTIALS } from '../resources/registry-credential.ts';
 import { slimSpec } from '../resources/instances/slim-spec.ts';
 import { SSH_KEYS } from '../resources/ssh-key.ts';
@@ -80,6 +81,7 @@ export const CACHES = {
   networkPolicies: cache({ type: NETWORK_POLICIES, indexers: INDEXES.networkPolicies }),
   services: cache({ type: SERVICES, labelSelector: MODEL_SERVER }),
   slices: cache({ type: ENDPOINT_SLICES, labelSelector: MODEL_SERVER }),
+  modelServers: cache({ type: MODEL_SERVERS, isOwn: true }),
   modelLeases: cache({ type: LEASES, labelSelector: `${MODEL_LEASE_LABEL}=true`, isOwn: true }),
 };
 

@@ -91,7 +91,7 @@ export const LIST_OPTIONS: Options = {
     short: 'o',
     value: 'FORMAT',
     values: ['json', 'wide', 'name'],
-    help: 'json, wide (all columns) or name (ids alone)',
+    help: 'json, wide (all columns) or name (only ids)',
   },
 };
 export const YES: Options = { yes: { type: 'boolean', short: 'y', help: 'do it without a question' } };

@@ -40,7 +40,7 @@ const image = z.string().min(1).max(512).regex(IMAGE_PATTERN, 'expected a contai
 const origin = z.url({ protocol: /^https?$/ }).transform((text, context): URL => {
   const url = new URL(text);
   if (url.href === `${url.origin}/`) return url;
-  context.addIssue({ code: 'custom', message: 'expected scheme and host alone, for example https://apps.example.com' });
+  context.addIssue({ code: 'custom', message: 'expected only scheme and host, for example https://apps.example.com' });
   return z.NEVER;
 });
 
@@ -102,6 +102,7 @@ export const environment = z.object({
   BERTH_REQUIRE_TENANT_LABEL: z.enum(['true', 'false']).default('false'),
   BERTH_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   BERTH_ENGINE_SECRETS: names.optional(),
+  BERTH_OUTSIDE_MODELS: z.enum(['true', 'false']).default('false'),
   BERTH_VALKEY_URL: z.url({ protocol: /^(rediss?|valkeys?)$/ }).optional(),
   BERTH_PROXY_URL: origin.optional(),
   BERTH_DASHBOARD_URL: origin.optional(),
@@ -144,6 +145,8 @@ export interface Config {
   logLevel: string;
   /** Secrets of Berth's own namespace with keys of model servers. */
   engineSecrets: string[];
+  /** Whether ModelServers are called, which are outside the cluster. */
+  outsideModels: boolean;
   valkeyUrl: string | undefined;
   /** Below this host every port of an instance has a host of its own, where browsers reach it. */
   proxyUrl: URL;
@@ -204,6 +207,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     defaultPool: value.BERTH_DEFAULT_POOL,
     logLevel: value.BERTH_LOG_LEVEL,
     engineSecrets: value.BERTH_ENGINE_SECRETS ?? [],
+    outsideModels: value.BERTH_OUTSIDE_MODELS === 'true',
     valkeyUrl: value.BERTH_VALKEY_URL,
     // Browsers know every name below localhost as this machine (RFC 6761 section 6.3).
     proxyUrl: value.BERTH_PROXY_URL ?? new URL(`http://localhost:${value.BERTH_HTTP_ADDR.port}`),

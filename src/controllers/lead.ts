@@ -18,6 +18,7 @@ import { createStatusController } from './status/status-controller.ts';
 import { apiKeyStatus } from './status/api-key.ts';
 import { logIsolation, poolStatus } from './status/gpu-pool.ts';
 import { templateStatus } from './status/instance-template.ts';
+import { modelServerStatus, type OutsideServers } from './status/model-server.ts';
 import { sshKeyStatus } from './status/ssh-key.ts';
 import { tenantPolicyStatus } from './status/tenant-policy.ts';
 import { createModelServerController, type ModelServerOptions } from './model-servers/controller.ts';
@@ -30,6 +31,7 @@ type LeadDeps = Omit<InstanceControllerDeps, 'budgets' | 'keepLog'> &
   BudgetRecordsDeps &
   Pick<CatchUpDeps, 'onBehind'> & {
     modelServers?: ModelServerOptions | undefined;
+    outsideServers?: OutsideServers | undefined;
     defaultPool?: GpuPoolSpec | undefined;
     hearsSessions: boolean;
     /** Shows metrics of the whole fleet until the returned function is called. One replica shows them: sums stay true. */
@@ -79,6 +81,9 @@ export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
     createStatusController(deps, tenantPolicyStatus(deps)),
     createTenantController(deps),
     createHistoryController(deps),
+    ...(deps.outsideServers === undefined
+      ? []
+      : [createStatusController(deps, modelServerStatus(deps.outsideServers, clock))]),
     ...(deps.modelServers === undefined ? [] : [createModelServerController(deps, deps.modelServers)]),
   ];
   const hideFleet = deps.showFleet();

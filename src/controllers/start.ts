@@ -25,6 +25,7 @@ import { traceStarts } from './gpu-instance/trace-starts.ts';
 import { UnbilledPlaces } from './gpu-instance/unbilled-places.ts';
 import { UnrecordedInstances } from './gpu-instance/unrecorded.ts';
 import { lead } from './lead.ts';
+import type { OutsideServers } from './status/model-server.ts';
 import type { ModelServerOptions } from './model-servers/controller.ts';
 import { createFleetMetrics } from './fleet-metrics.ts';
 import type { ControllerStores } from './stores.ts';
@@ -45,6 +46,8 @@ export interface ControllersDeps extends PodProbes {
   tracer?: Tracer | undefined;
   /** Absent where no model server may scale to zero. */
   modelServers?: ModelServerOptions | undefined;
+  /** Absent where nothing outside the cluster is called. */
+  outsideServers?: OutsideServers | undefined;
   /** Whether metrics name tenants; by default they do not. */
   metricsNameTenants?: boolean;
   /** Of the GPUPool that a leader makes where there is none; undefined: it makes none. */

@@ -105,7 +105,7 @@ export class DirectLink {
     if (id === 0 || id > this.#last) throw new FrameError('it names an unknown channel');
     // Frames of a channel that was closed may still be on their way, but not for ever.
     this.#strays -= strayCost(bytes);
-    if (this.#strays < 0) throw new FrameError('it goes on with a channel that is over');
+    if (this.#strays < 0) throw new FrameError('it continues a channel that is over');
     return undefined;
   }
 

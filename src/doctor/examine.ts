@@ -74,7 +74,7 @@ function gaps({ name, needs }: Check, { unread }: Snapshot): Finding[] {
         reason: isRight ? 'RightMissing' : 'NotRead',
         objects: [],
         message: isRight ? `Not checked: you may not ${gap.right}.` : `Not checked: ${gap.message}`,
-        why: 'What this check looks for may be there.',
+        why: 'The problem that this check looks for may be there.',
         remedy: isRight
           ? `kubectl auth can-i ${gap.right}   # an administrator of the cluster can give you the right`
           : 'kubectl get --raw /readyz',

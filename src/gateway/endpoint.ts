@@ -1,10 +1,11 @@
+import type { Dispatcher } from 'undici';
 import { Bag } from '../lib/bag.ts';
 import { HangGuard } from '../lib/hang-guard.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EndpointBreaker, type OnBreak } from './balance/endpoint-breaker.ts';
 import { hash32 } from './balance/hash.ts';
 import { Window, workOf } from './balance/window.ts';
-import type { EngineCredential } from './discovery/engine-credential.ts';
+import type { EngineCredential } from '../resources/model-servers/engine-credential.ts';
 import { type Probe, type Target, workloadOf } from './discovery/types.ts';
 
 /** What a model server's metrics said when they were last read. */
@@ -54,6 +55,8 @@ export class Endpoint {
   probe: Probe | undefined;
   /** What the engine asks for. Goes to this address alone. */
   credential: EngineCredential | undefined;
+  /** Connections to it, where it is outside the cluster. */
+  dispatcher: Dispatcher | undefined;
   /** From where its server may fetch media. */
   mediaHosts: readonly string[];
   /** Tenants of several namespaces may call it. */
@@ -86,9 +89,14 @@ export class Endpoint {
     this.origin = target.origin;
     this.available = target.available;
     this.credential = target.credential;
+    this.dispatcher = target.dispatcher;
     this.mediaHosts = target.server.mediaHosts ?? [];
     this.isShared = target.server.sharedRank !== undefined;
     this.workload = workloadOf(target.server);
+  }
+
+  get isOutside(): boolean {
+    return this.dispatcher !== undefined;
   }
 
   /** What the balancer compares. A request without its first byte counts twice. */
@@ -125,6 +133,7 @@ export class Endpoint {
     this.origin = target.origin;
     this.available = target.available;
     this.credential = target.credential;
+    this.dispatcher = target.dispatcher;
     this.mediaHosts = target.server.mediaHosts ?? [];
     this.isShared = target.server.sharedRank !== undefined;
     this.workload = workloadOf(target.server);

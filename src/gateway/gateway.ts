@@ -7,6 +7,7 @@ import type { AccessWatch } from '../access/access-watch.ts';
 import type { CeilingsOf } from '../access/ceilings.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { KubeClient } from '../kube/client/client.ts';
+import type { ModelServer } from '../resources/model-servers/model-server.ts';
 import type { EndpointSlice, Lease, Namespace, Pod, Service } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Agent } from '../lib/lean-http.ts';
@@ -16,7 +17,7 @@ import { RecordWriter } from './billing/record-writer.ts';
 import { OpenCalls } from './calls/open-calls.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { CacheSalts } from './calls/cache-salts.ts';
-import type { EngineSecrets } from './discovery/credentials.ts';
+import type { EngineSecrets } from '../resources/model-servers/engine-credential.ts';
 import { Discovery } from './discovery/discovery.ts';
 import type { FollowedNamespaces } from './discovery/types.ts';
 import { BodyShares } from './limits/body-shares.ts';
@@ -54,6 +55,8 @@ export interface ModelGatewayDeps {
   pods: ReadStore<Pod>;
   /** Whose label lets them share model servers. */
   namespaces: ReadStore<Namespace>;
+  /** Servers outside the cluster. Only those of Berth's own namespace count. Absent where none is called. */
+  modelServers?: ReadStore<ModelServer> | undefined;
   tenants: FollowedNamespaces;
   /** Berth's own namespace: every tenant may call the models there. */
   namespace: string;
@@ -110,6 +113,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
   const discovery: Discovery = new Discovery({
     ...deps,
     dispatcher,
+    timeouts: { keepAliveMs: KEEP_ALIVE_MS, connectMs: CONNECT_TIMEOUT_MS },
     memory,
     mayScale: (namespace) => scaleFromZero?.namespaces.includes(namespace) ?? false,
     onRebuilt: () => {
@@ -172,7 +176,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     stop: async () => {
       starts?.stop();
       await discovery.stop();
-      await dispatcher.close();
+      await Promise.all([dispatcher.close(), discovery.close()]);
       // No call is under way any more: this writes all that is left.
       ended.abort();
       await writing;

@@ -28,6 +28,8 @@ export interface ModelRecord {
   fallbacks?: { models: readonly string[]; on: readonly string[] };
   /** Tokens, null when the engine does not report it. */
   context_length: number | null;
+  /** Calls leave the cluster. Only such models have this field. */
+  outside?: true;
   /** A call brings up a server where none is ready. Only such models have this field and the next. */
   scales_from_zero?: true;
   /** Seconds that a start takes, as earlier ones did. Null before the first. */
@@ -45,7 +47,7 @@ export interface Seen {
 }
 
 function modelRecord(model: Model, { lineOf, mayCall }: Seen): ModelRecord {
-  const { name, facts, probe, isShared, readyCount, load, sleepers, prices, fallback } = model;
+  const { name, facts, probe, isShared, readyCount, load, sleepers, prices, fallback, isOutside } = model;
   const line = lineOf(model);
   const fallbacks = fallback?.models.filter((other) => other !== name && mayCall(other)) ?? [];
   const engine = probe?.engine ?? 'unknown';
@@ -70,6 +72,7 @@ function modelRecord(model: Model, { lineOf, mayCall }: Seen): ModelRecord {
     ...(line !== undefined && { queue: { waiting: line.waiting, expected_wait_seconds: secondsOf(line.expectedMs) } }),
     ...(fallback !== undefined && fallbacks.length > 0 && { fallbacks: { models: fallbacks, on: fallback.on } }),
     context_length: facts?.contextLength ?? null,
+    ...(isOutside && { outside: true }),
     ...(sleepers.length > 0 && {
       scales_from_zero: true,
       expected_start_seconds: sleepers.find(({ startSeconds }) => startSeconds !== undefined)?.startSeconds ?? null,

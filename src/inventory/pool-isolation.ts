@@ -38,6 +38,6 @@ export function poolIsolation(nodes: readonly NodeFacts[]): PoolIsolation {
     return { status: 'Unknown', reason: 'NotConfirmed', message };
   }
   const message =
-    'The label berth.dev/gpu-isolation=enforced of every node says that containers get their own GPUs alone.';
+    'The label berth.dev/gpu-isolation=enforced of every node says that containers get only their own GPUs.';
   return { status: 'True', reason: 'Enforced', message };
 }

@@ -26,14 +26,14 @@ export const apiKeySpecSchema = withRules(
       'write the SHA-256 of the token as 64 lower-case hex digits',
     ).describe('SHA-256 of the token in lower-case hex. Nothing stores the token itself.'),
     prefix: z.string().max(16).default('').describe('First characters of the token, for people to recognise it.'),
-    displayName: z.string().max(128).default('').describe('What the key is for, in the words of the tenant.'),
+    displayName: z.string().max(128).default('').describe('The purpose of the key, in the words of the tenant.'),
     scopes: z
       .array(z.enum(SCOPES).describe('One thing that the key may do.'))
       .min(1)
       .max(3)
       .default([...SCOPES])
       .meta({ 'x-kubernetes-list-type': 'set' })
-      .describe('What the key may do: compute:read, compute:write, models.'),
+      .describe('The rights of the key: compute:read, compute:write, models.'),
     models: z
       .array(
         patterned(
@@ -65,7 +65,7 @@ export const apiKeySpecSchema = withRules(
         budget: budgetSchema
           .optional()
           .describe(
-            'What this key may spend in a calendar month of UTC: on instances that it created, starts that it asked for, and calls to models. Every part holds.',
+            'The money that this key may spend in a calendar month of UTC: on instances that it created, starts that it asked for, and calls to models. All limits apply.',
           ),
       })
       .optional()

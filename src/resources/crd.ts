@@ -67,7 +67,7 @@ function toStructural(schema: z.ZodType): Schema {
  * halves the object, and what a write costs the API server (docs/decisions/0008).
  */
 function statusProperty(status: z.ZodType): Schema {
-  return { ...toStructural(status), description: 'What was observed.', 'x-kubernetes-map-type': 'atomic' };
+  return { ...toStructural(status), description: 'The observed state.', 'x-kubernetes-map-type': 'atomic' };
 }
 
 /** The CustomResourceDefinition of one resource, as `crds/` holds it. */
@@ -76,7 +76,7 @@ export function customResourceDefinition(resource: CustomResource): Record<strin
     apiVersion: { type: 'string', description: 'Version of this schema.' },
     kind: { type: 'string', description: 'Kind of the object.' },
     metadata: { type: 'object' },
-    spec: { description: 'What the owner wants.', ...withoutItemDefaults(toStructural(resource.spec)) },
+    spec: { description: 'The desired state.', ...withoutItemDefaults(toStructural(resource.spec)) },
   };
   if (resource.status) properties['status'] = statusProperty(resource.status);
   return {

@@ -56,10 +56,10 @@ const devicesSchema = withRules(
         'Extended resource of other GPUs, instead of a preset. Each piece must be one whole GPU that no other pod gets: Berth cannot see whether a device plugin shares it.',
       ),
     productLabel: labelNameSchema(
-      'Node label whose value is the product, instead of that of the preset. Without a preset and without the label: the name of the resource after its slash. MIG slices keep their names.',
+      'Node label whose value is the product, instead of that of the preset. If there is neither preset nor label: the name of the resource after its slash. MIG slices keep their names.',
     ),
     memoryLabel: labelNameSchema(
-      'Node label with the memory of one GPU as a whole number of memoryUnit, instead of that of the preset. Without any the memory of the GPUs is 0: unknown.',
+      'Node label with the memory of one GPU as a whole number of memoryUnit, instead of that of the preset. If there is none, the memory of the GPUs is 0: unknown.',
     ),
     memoryUnit: z.enum(['Bytes', 'MiB', 'GiB']).optional().describe('Unit of memoryLabel. Absent: MiB.'),
   }),
@@ -89,7 +89,7 @@ export const gpuPoolSpecSchema = z.object({
     .optional()
     .meta({ 'x-kubernetes-list-type': 'atomic' })
     .describe(
-      'Taints of the nodes of this pool that its instances tolerate, beside those with the name of its GPU resource, such as nvidia.com/gpu. A node with another taint has no free place. Name no taint that closes a node for a while.',
+      'Taints of the nodes of this pool that its instances tolerate, besides those with the name of its GPU resource, such as nvidia.com/gpu. A node with another taint has no free place. Name no taint that closes a node for a while.',
     ),
   sizes: z
     .array(z.int().min(1).max(64).describe('Number of GPUs.'))
@@ -166,7 +166,7 @@ export const gpuPoolStatusSchema = z.object({
           nodes: z.int().describe('Nodes that should have it: those that take instances now, simulated ones aside.'),
           present: z.int().describe('How many of these have it.'),
           failing: z.int().describe('How many of these could not pull it. The controller tries again.'),
-          message: z.string().optional().describe('What the kubelet said when the last pull failed.'),
+          message: z.string().optional().describe('The message of the kubelet when the last pull failed.'),
         })
         .describe('One image.'),
     ),
@@ -193,7 +193,7 @@ export const gpuPoolStatusSchema = z.object({
     )
     .max(MOST_CLASSES)
     .optional()
-    .describe(`What the pool rents out, by product and size: the first ${MOST_CLASSES} of its offers.`),
+    .describe(`The GPUs that the pool rents out, by product and size: the first ${MOST_CLASSES} of its offers.`),
   summary: z.string().optional().describe('The first classes in words, for kubectl get.'),
 });
 

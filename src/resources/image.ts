@@ -13,7 +13,7 @@ export const REQUESTED_IMAGE_PATTERN =
   /^$|^([a-z0-9][a-z0-9._/-]*)(?::[@a-zA-Z0-9][@a-zA-Z0-9._-]*|@sha256:[a-fA-F0-9]{64})?$/u;
 
 export const REQUESTED_IMAGE_HINT =
-  'write an image such as ubuntu:24.04 or registry.example/team/app:1.2, in lower case but for its tag. This field takes neither the port of a registry nor a tag beside a digest: make a template with such an image, and send its template_id';
+  'write an image such as ubuntu:24.04 or registry.example/team/app:1.2, in lower case but for its tag. This field takes neither the port of a registry nor a tag with a digest: make a template with such an image, and send its template_id';
 
 export const MAX_IMAGE_LENGTH = 512;
 

@@ -4,6 +4,7 @@ import { gpuPoolResource } from './gpu-pool.ts';
 import { instanceTemplateResource } from './instance-template.ts';
 import { instanceHistoryResource } from './instance-history.ts';
 import { instanceLogResource } from './instance-log.ts';
+import { modelServerResource } from './model-servers/model-server.ts';
 import { registryCredentialResource } from './registry-credential.ts';
 import type { CustomResource } from './schema.ts';
 import { sshKeyResource } from './ssh-key.ts';
@@ -28,4 +29,5 @@ export const CUSTOM_RESOURCES: readonly CustomResource[] = [
   instanceLogResource,
   tokenRecordResource,
   webhookResource,
+  modelServerResource,
 ];

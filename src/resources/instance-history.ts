@@ -21,8 +21,8 @@ const entrySchema = z
       .optional()
       .describe('When the controller noted that it happened, or happened again. Webhooks are told in this order.'),
     lastAt: timeSchema.optional().describe('When it happened last, where it happened more than once.'),
-    type: z.enum(['Normal', 'Warning']).describe('Warning: the instance could not go on.'),
-    reason: z.string().min(1).max(128).describe('What happened, in CamelCase.'),
+    type: z.enum(['Normal', 'Warning']).describe('Warning: the instance could not continue.'),
+    reason: z.string().min(1).max(128).describe('The kind of the event, in CamelCase.'),
     message: z.string().max(MAX_MESSAGE).describe('Explanation, for people.'),
     count: z.int().min(1).describe('How often it happened.'),
     start: z.int().min(0).describe('Number of the start that it is about.'),
@@ -35,7 +35,7 @@ export const instanceHistorySpecSchema = z.object({
   instanceUid: z.string().max(64).describe('metadata.uid of the instance.'),
   endedAt: timeSchema.optional().describe('When the instance was gone. The history goes a week later.'),
   dropped: z.int().min(0).describe('Older entries that gave way to newer ones.'),
-  entries: z.array(entrySchema).max(MAX_ENTRIES).describe('What happened, oldest first.'),
+  entries: z.array(entrySchema).max(MAX_ENTRIES).describe('The events, oldest first.'),
 });
 
 export type HistoryEntry = z.infer<typeof entrySchema>;
@@ -54,7 +54,7 @@ export function historyName(uid: string): string {
 export const instanceHistoryResource: CustomResource = {
   ...INSTANCE_HISTORIES,
   shortNames: ['history'],
-  description: 'What happened to one instance. It stays for a week after the instance is gone.',
+  description: 'The history of one instance. It stays for a week after the instance is gone.',
   columns: [
     { name: 'Instance', type: 'string', jsonPath: '.spec.instance' },
     { name: 'Last', type: 'string', jsonPath: '.spec.entries[-1:].reason' },

@@ -15,7 +15,7 @@ export const sshKeySpecSchema = withRules(
       .min(1)
       .max(16384)
       .describe(
-        'One line as in authorized_keys: type, base64 key, optional comment. After the option cert-authority it is a key that signs certificates of users; principals="…" says whom they must be for.',
+        'One line as in authorized_keys: type, base64 key, optional comment. After the option cert-authority it is a key that signs certificates of users; principals="…" names the users that they must be for.',
       ),
     displayName: z.string().max(MAX_NAME_LENGTH).default('').describe('Name for people.'),
   }),

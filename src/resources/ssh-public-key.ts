@@ -159,7 +159,7 @@ function readOptions(options: string): Authority | undefined {
   const names = options.replaceAll(/="[^"]*"/g, '').split(',');
   if (!names.includes('cert-authority')) {
     throw new SshPublicKeyError(
-      'principals is of certificates alone. Start the line with cert-authority,principals="…".',
+      'principals is only for certificates. Start the line with cert-authority,principals="…".',
     );
   }
   const [list, ...others] = options.matchAll(/"([^"]*)"/g);

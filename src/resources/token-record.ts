@@ -13,7 +13,7 @@ const PRICE_CHARACTERS = 14;
 
 const entrySchema = z
   .object({
-    by: z.string().max(MOST_CREATED_BY).describe('Who called: key/NAME or person/NAME.'),
+    by: z.string().max(MOST_CREATED_BY).describe('The caller: key/NAME or person/NAME.'),
     model: z.string().max(MOST_MODEL).describe('Name of the model, as the calls had it.'),
     inputPrice: amountSchema('Price of a million input tokens that the engine had not in its cache.', PRICE_CHARACTERS),
     cachedInputPrice: amountSchema(
@@ -31,7 +31,7 @@ const entrySchema = z
     inputTokens: countSchema.describe('Input tokens that engines reported, cached ones included.'),
     cachedInputTokens: countSchema.describe('Those of them that engines had in their caches.'),
     outputTokens: countSchema.describe('Output tokens that engines reported.'),
-    cost: amountSchema('What the tokens cost at these prices, rounded half up to the sixth decimal.'),
+    cost: amountSchema('The cost of the tokens at these prices, rounded half up to the sixth decimal.'),
   })
   .describe('Calls of one key or person to one model at one price.');
 
@@ -57,7 +57,7 @@ export const tokenRecordSpecSchema = withRules(
       .min(1)
       .max(MOST_ENTRIES)
       .meta({ 'x-kubernetes-list-type': 'atomic' })
-      .describe('What the replica has counted on this day.'),
+      .describe('The counts of the replica on this day.'),
   }),
   // Also against a write of the replica itself that arrives after a later one.
   {
@@ -77,7 +77,7 @@ export const tokenRecordResource: CustomResource = {
   ...TOKEN_RECORDS,
   shortNames: ['tokens'],
   description:
-    'What the calls of a tenant to priced models cost: those of one day that one replica of the gateway served.',
+    'The cost of the calls of a tenant to priced models: those of one day that one replica of the gateway served.',
   columns: [
     { name: 'Day', type: 'string', jsonPath: '.spec.day' },
     { name: 'Calls', type: 'integer', jsonPath: '.spec.calls' },

@@ -59,7 +59,7 @@ export const usageRecordResource: CustomResource = {
   ...USAGE_RECORDS,
   shortNames: ['usage'],
   description:
-    'What the starts of one instance used and cost: the last ones of an instance that is gone, or the earlier ones of one with many.',
+    'Use and cost of the starts of one instance: the last ones of an instance that is gone, or the earlier ones of one with many.',
   columns: [
     { name: 'Instance', type: 'string', jsonPath: '.spec.instance' },
     { name: 'GPU', type: 'string', jsonPath: '.spec.product' },

@@ -88,7 +88,7 @@ export const webhookStatusSchema = z.object({
     .string()
     .optional()
     .describe(
-      'The host of the URL, and its port if it names one. What follows it may be a password, so lists show this.',
+      'The host of the URL, and its port if it names one. The rest may be a password, so lists show only this.',
     ),
   lastDeliveredAt: timeSchema.optional().describe('When an event was last delivered.'),
   failedSince: timeSchema.optional().describe('Since when the target takes no event. Absent while it does.'),

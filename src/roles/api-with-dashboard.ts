@@ -3,6 +3,7 @@ import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
 import { People } from '../http/interface/auth/people.ts';
 import { OidcProvider } from '../web/oidc-provider.ts';
 import { dashboardRouter } from '../web/router.ts';
+import { SignInCodes } from '../web/sign-in-codes.ts';
 import { SignedInUsers } from '../web/signed-in-users.ts';
 import { Vouching } from '../web/vouching.ts';
 import { TerminalGateway } from '../http/features/terminal/pass-on.ts';
@@ -24,6 +25,7 @@ export const apiWithDashboardRole: Role = async (context) => {
   const vouching = new Vouching({ client, clock, sessionKey, users: new SignedInUsers({ client, clock, oidc }) });
   const people = new People({ readKey, vouch: vouching.ask, clock });
   const terminals = new TerminalGateway(await startTerminals(context, LOOPBACK, people));
-  const dashboard = dashboardRouter({ ...process, stores, sessionKey, oidc, webhooks: config.webhooks });
+  const codes = new SignInCodes(clock);
+  const dashboard = dashboardRouter({ ...process, stores, sessionKey, oidc, webhooks: config.webhooks, codes });
   await startApiRole(context, { dashboard, people, terminals });
 };

@@ -90,6 +90,7 @@ async function createModels(context: RoleContext, { access, authenticator, count
   shutdown.defer('responses', () => store?.close());
   return createModelGateway({
     ...caches.pick(['services', 'slices', 'pods', 'namespaces']),
+    modelServers: config.outsideModels ? caches.get('modelServers') : undefined,
     tenants: {
       has: (name) => isTenant(tenancy, name),
       onChange: (listener) => onTenants(tenancy, listener),

@@ -3,6 +3,7 @@ import { CONTROLLER_CACHES } from '../controllers/stores.ts';
 import { startControllers } from '../controllers/start.ts';
 import { loadKubeConfig } from '../kube/config/config.ts';
 import { createKubeClient } from '../kube/client/rest-client.ts';
+import { SECRETS } from '../kube/types.ts';
 import { ClockCheck } from '../runtime/clock-check.ts';
 import { checkJupyter, checkLogin, checkMonitor } from '../ssh/session/check-login.ts';
 import { knownHostsLine, loadHostKeys } from '../ssh/login/host-key.ts';
@@ -48,6 +49,15 @@ export const controllerRole: Role = async (context) => {
             namespaces: scaleNamespaces,
             namespace: config.namespace,
           },
+    outsideServers: config.outsideModels
+      ? {
+          store: caches.get('modelServers'),
+          secrets: {
+            names: config.engineSecrets,
+            read: (name, signal) => client.get(SECRETS, { namespace: config.namespace, name }, { signal }),
+          },
+        }
+      : undefined,
     checkLogin: (pod) => checkLogin(connection, podTarget(pod)),
     checkJupyter: (pod) => checkJupyter(connection, podTarget(pod)),
     checkMonitor: (pod) => checkMonitor(connection, podTarget(pod)),

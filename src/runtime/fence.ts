@@ -58,7 +58,7 @@ export class Fence {
       else if (mark.expires > now) longest = Math.max(longest, mark.expires - now);
       else {
         open.delete(id);
-        this.#log.warn({ key }, 'A write did not appear in the watch cache in time; going on without it');
+        this.#log.warn({ key }, 'A write did not appear in the watch cache in time; continuing without it');
       }
     }
     if (open.size === 0) this.#marks.delete(key);

@@ -33,7 +33,7 @@ async function authorize(
   throw new ApiError(
     'not_allowed',
     `${user.username} may not ${verb} apikeys.berth.dev in ${namespace}. ` +
-      `An administrator of the cluster can allow it with Berth's role berth-admin, or with a role of these verbs alone: ` +
+      `An administrator of the cluster can allow it with Berth's role berth-admin, or with a role of only these verbs: ` +
       roleCommands(user.username, namespace),
   );
 }

@@ -60,7 +60,7 @@ export class DashboardProxy {
 
   readonly handle: RequestHandler = async (request, response) => {
     // A request line may name a whole URL; the app has matched its path.
-    if (!request.originalUrl.startsWith('/')) throw new ApiError('bad_request', 'Send the path alone: /dashboard.');
+    if (!request.originalUrl.startsWith('/')) throw new ApiError('bad_request', 'Send only the path: /dashboard.');
     // A body that stalls holds its bytes and no place.
     const body = hasBody(request)
       ? await readBody(request, this.#bodiesOf(request), this.#clock, (bytes) => bytes)

@@ -13,6 +13,7 @@ import { parseBody } from '../http/interface/validate.ts';
 import type { OidcProvider } from './oidc-provider.ts';
 import type { User } from './reviews.ts';
 import { openSession, sealSession, type Session, SessionTooLargeError } from './session.ts';
+import { CODE_MS, isFromThisMachine, type SignInCodes } from './sign-in-codes.ts';
 import { explainRefusal, tokenExpiry } from './sign-in-token.ts';
 import type { SignedInUsers } from './signed-in-users.ts';
 
@@ -27,6 +28,8 @@ export interface WebDeps {
   oidc?: OidcProvider | undefined;
   /** Whether the installation has webhooks, so that the page shows them. */
   webhooks: boolean;
+  /** Links that sign in once; undefined: there are none. */
+  codes?: SignInCodes | undefined;
 }
 
 /** The dependencies, and what all routes of the dashboard share. */
@@ -46,6 +49,7 @@ const LIFETIME_MS = 60 * 60_000;
 const SIGN_INS_PER_MINUTE = 30;
 
 const signInSchema = z.strictObject({ token: z.string().min(1) });
+const codeSchema = z.strictObject({ code: z.string().min(1).max(100) });
 
 const SIGNED_IN = new WeakMap<Request, { user: User; session: Session }>();
 
@@ -148,18 +152,32 @@ export function limitSignIns(): RequestHandler {
   };
 }
 
-/** POST, GET and DELETE /session, and GET /session/ways: how people sign in. */
+/** The session of a token that the cluster takes. Throws the 401 of any other. */
+async function beginSession(token: string, { clock, users }: WebContext): Promise<{ user: User; session: Session }> {
+  const expires = Math.min(clock.now() + LIFETIME_MS, tokenExpiry(token) ?? Number.POSITIVE_INFINITY);
+  const session = { token, expires };
+  const user = await users.review(session);
+  if (user === undefined) throw sessionOver(session);
+  return { user, session };
+}
+
+const refuseOtherMachines: RequestHandler = (request, _response, next) => {
+  if (isFromThisMachine(request)) return next();
+  throw new ApiError(
+    'not_allowed',
+    'A link that signs in works only on the machine that Berth runs on. Open it there, at http://localhost.',
+  );
+};
+
+/** POST, GET and DELETE /session, and GET /session/ways: how people sign in. POST /session/codes and /session/by-code: links. */
 export function sessionRouter(context: WebContext): Router {
-  const { clock, log, oidc, readJson, sessionKey, users, webhooks } = context;
+  const { clock, codes, log, oidc, readJson, sessionKey, webhooks } = context;
   const router = Router({ caseSensitive: true });
   const answerOf = ({ username }: User) => ({ object: 'session', username, webhooks });
 
-  router.post('/', limitSignIns(), readJson, async (request, response) => {
-    const token = parseBody(signInSchema, request.body).token.trim();
+  async function signIn(token: string, response: Response): Promise<void> {
+    const { user, session } = await beginSession(token, context);
     const now = clock.now();
-    const session = { token, expires: Math.min(now + LIFETIME_MS, tokenExpiry(token) ?? Number.POSITIVE_INFINITY) };
-    const user = await users.review(session);
-    if (user === undefined) throw sessionOver(session);
     try {
       setSession(response, { session, key: await sessionKey(), now });
     } catch (error) {
@@ -168,7 +186,29 @@ export function sessionRouter(context: WebContext): Router {
     }
     log.info({ user: user.username }, 'Signed in to the dashboard');
     response.status(201).json(answerOf(user));
+  }
+
+  router.post('/', limitSignIns(), readJson, async (request, response) => {
+    await signIn(parseBody(signInSchema, request.body).token.trim(), response);
   });
+
+  if (codes !== undefined) {
+    router.post('/codes', refuseOtherMachines, limitSignIns(), readJson, async (request, response) => {
+      const { token } = parseBody(signInSchema, request.body);
+      const { user } = await beginSession(token, context);
+      log.info({ user: user.username }, 'Made a link that signs in to the dashboard');
+      response.status(201).json({ object: 'sign_in_code', code: codes.add(token), seconds: CODE_MS / 1000 });
+    });
+
+    router.post('/by-code', refuseOtherMachines, limitSignIns(), readJson, async (request, response) => {
+      const token = codes.take(parseBody(codeSchema, request.body).code);
+      if (token !== undefined) return signIn(token, response);
+      throw new ApiError(
+        'not_signed_in',
+        'This link was used, or is older than a minute. Make a new one: npm run sign-in',
+      );
+    });
+  }
 
   router.get('/ways', (_request, response) => {
     response.json({ object: 'sign_in_ways', oidc: oidc === undefined ? null : { name: oidc.name } });

@@ -41,5 +41,5 @@ export function explainRefusal(token: string): string {
   const command = `kubectl create token ${name} --namespace ${namespace} --audience=${AUDIENCE}`;
   if (aud === undefined || !isForOthers(token)) return `The cluster rejects this token. Create another one: ${command}`;
   const quoted = aud.join(', ').slice(0, MAX_QUOTED);
-  return `This token is for ${quoted}. The dashboard takes only a token for ${AUDIENCE} alone, which opens nothing else. Create one: ${command}`;
+  return `This token is for ${quoted}. The dashboard takes only a token for ${AUDIENCE} and nothing else, which opens nothing else. Create one: ${command}`;
 }

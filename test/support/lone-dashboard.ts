@@ -7,6 +7,7 @@ import type { KubeClient } from '../../src/kube/client/client.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import type { ApiKey } from '../../src/resources/api-key.ts';
 import { dashboardRouter } from '../../src/web/router.ts';
+import { SignInCodes } from '../../src/web/sign-in-codes.ts';
 import { FakeStore } from './fake-store.ts';
 
 /** What the page sends with every call that changes something. */
@@ -31,7 +32,16 @@ export async function startLoneDashboard(options: {
   const sessionKey = () => Promise.resolve(Buffer.alloc(32, 1));
   const stores = { apiKeys: new FakeStore<ApiKey>() };
   const app = express();
-  app.use('/dashboard', dashboardRouter({ client: client as KubeClient, stores, clock, log, sessionKey, webhooks }));
+  const deps = {
+    client: client as KubeClient,
+    stores,
+    clock,
+    log,
+    sessionKey,
+    webhooks,
+    codes: new SignInCodes(clock),
+  };
+  app.use('/dashboard', dashboardRouter(deps));
   app.use(errorHandler(log));
   const server = app.listen(0, '127.0.0.1');
   await once(server, 'listening');

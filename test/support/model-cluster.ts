@@ -1,3 +1,4 @@
+import type { ModelServer, ModelServerSpec } from '../../src/resources/model-servers/model-server.ts';
 import type { EndpointSlice, Namespace, Pod, Service } from '../../src/kube/types.ts';
 import { FakeStore } from './fake-store.ts';
 
@@ -9,12 +10,13 @@ export interface ServerOptions {
   ports: readonly number[];
 }
 
-/** The four stores that discovery reads, with a short way to fill them. */
+/** The stores that discovery reads, with a short way to fill them. */
 export class ModelCluster {
   readonly services = new FakeStore<Service>();
   readonly slices = new FakeStore<EndpointSlice>();
   readonly pods = new FakeStore<Pod>();
   readonly namespaces = new FakeStore<Namespace>();
+  readonly modelServers = new FakeStore<ModelServer>();
 
   /** Adds or replaces a labelled Service with one ready pod per port. */
   serve({ name, namespace = 'berth-system', annotations = {}, ports }: ServerOptions): void {
@@ -28,6 +30,18 @@ export class ModelCluster {
       this.pods.put(modelPod(namespace, pod));
       this.slice({ namespace, service: name, pod, port });
     }
+  }
+
+  /** Adds or replaces a server outside. */
+  serveOutside(
+    name: string,
+    spec: Partial<ModelServerSpec> & Pick<ModelServerSpec, 'baseURL' | 'models'>,
+    namespace = 'berth-system',
+  ): void {
+    this.modelServers.put({
+      metadata: { name, namespace, uid: `outside-${namespace}-${name}` },
+      spec: { dialects: ['chat'], ...spec },
+    });
   }
 
   /** Sets the conditions of one pod's endpoint. */

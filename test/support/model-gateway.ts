@@ -4,7 +4,7 @@ import express from 'express';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { vi } from 'vitest';
-import type { EngineSecrets } from '../../src/gateway/discovery/credentials.ts';
+import type { EngineSecrets } from '../../src/resources/model-servers/engine-credential.ts';
 import {
   createModelGateway,
   type ModelGateway,
@@ -78,7 +78,7 @@ type Process = Pick<ModelGatewayDeps, 'registry' | 'log' | 'clock'>;
 
 /** The gateway of Berth's namespace over a cluster that the test fills, at work; with what holds where nothing is set. */
 export function gatewayOn(cluster: ModelCluster, settings: Process & Partial<ModelGatewayDeps>): ModelGateway {
-  const { services, slices, pods, namespaces } = cluster;
+  const { services, slices, pods, namespaces, modelServers } = cluster;
   const gateway = createModelGateway({
     client: recordingClient().client,
     replica: 'replica-1',
@@ -86,6 +86,7 @@ export function gatewayOn(cluster: ModelCluster, settings: Process & Partial<Mod
     slices,
     pods,
     namespaces,
+    modelServers,
     caller: (principal) => principal,
     tenants: { has: () => true, onChange: () => () => undefined },
     access: accessWhile().access,

@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -62,7 +63,11 @@ export interface EngineOptions {
   metrics?: string;
   /** Routes besides those of the dialects, each with what it answers. */
   plain?: Readonly<Record<string, { contentType: string; body: string }>>;
-  /** The key that it asks for, as `vllm --api-key` does. */
+  /** By default of this machine only. */
+  address?: string;
+  /** With it the engine speaks TLS. */
+  tls?: { certificate: string; key: string };
+  /** The key that it asks for, as `vllm --api-key` does, or in the header of Anthropic's API. */
   apiKey?: string;
 }
 
@@ -71,6 +76,8 @@ export interface ScriptedEngine {
   origin: string;
   /** POSTs on the routes of the dialects that named a model, oldest first. */
   received: Received[];
+  /** Connections that were made to it. */
+  readonly connections: number;
   /** GETs and empty POSTs, which probes send. */
   probes: string[];
   /** What calls and probes had in Authorization. */
@@ -104,13 +111,17 @@ export async function startEngine(options: EngineOptions = {}): Promise<Scripted
   let script: Behaviour[] = [{ kind: 'answer', reply: { text: 'Hello there' } }];
   const sockets = new Set<Socket>();
   let isFrozen = false;
-  const server = createServer((request, response) => {
+  let connections = 0;
+  const listener: RequestListener = (request, response) => {
     void handle(request, response).catch((error: unknown) => {
       // The gateway may leave in the middle of a request.
       if (request.complete) throw error;
     });
-  });
-  server.on('connection', (socket) => {
+  };
+  const { address = '127.0.0.1', tls } = options;
+  const server = tls ? createTlsServer({ cert: tls.certificate, key: tls.key }, listener) : createServer(listener);
+  server.on('connection', (socket: Socket) => {
+    connections += 1;
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
   });
@@ -126,7 +137,8 @@ export async function startEngine(options: EngineOptions = {}): Promise<Scripted
     const dialect = dialectOf(options, path);
     const { authorization } = request.headers;
     authorizations.add(authorization);
-    if (options.apiKey !== undefined && authorization !== `Bearer ${options.apiKey}`) {
+    const given = request.headers['x-api-key'] ?? authorization?.replace(/^Bearer /, '');
+    if (options.apiKey !== undefined && given !== options.apiKey) {
       response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"Unauthorized"}');
       return;
     }
@@ -151,12 +163,15 @@ export async function startEngine(options: EngineOptions = {}): Promise<Scripted
   }
 
   await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
+    server.listen(0, address, resolve);
   });
   const { port } = server.address() as AddressInfo;
   return {
     port,
-    origin: `http://127.0.0.1:${port}`,
+    origin: `${tls ? 'https' : 'http'}://${address}:${port}`,
+    get connections() {
+      return connections;
+    },
     received,
     probes,
     authorizations,

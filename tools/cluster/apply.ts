@@ -110,7 +110,7 @@ async function createOnce(client: KubeClient, node: KubeObject, signal: AbortSig
 }
 
 /** The objects of every YAML file of a folder, in the order of the files' names. */
-async function readManifests(folder: string): Promise<KubeObject[]> {
+export async function readManifests(folder: string): Promise<KubeObject[]> {
   const files = (await readdir(folder)).filter((file) => file.endsWith('.yaml')).toSorted();
   const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
   return texts.flatMap(parseManifests);

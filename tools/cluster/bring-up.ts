@@ -2,7 +2,7 @@ import type { KubeClient } from '../../src/kube/client/client.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { applyDefinitions, applyFleet, createNamespace } from './apply.ts';
 import { lookForGo } from '../lib/go/find.ts';
-import { ensurePrograms, missingPrograms } from '../lib/go/build.ts';
+import { ensurePrograms, needsGo } from '../lib/go/build.ts';
 import { startBuiltCluster } from './built/built-cluster.ts';
 import { chooseContext, connectGiven } from './given-cluster.ts';
 import { decideNode } from './decide-node.ts';
@@ -81,13 +81,13 @@ export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
 /** Looks for what the ways to a cluster need. */
 export async function inspectHost({ given, cache }: { given: boolean; cache: string }): Promise<HostFacts> {
   const go = await lookForGo();
-  if (given) return { given, engine: undefined, kind: false, go, cached: false };
+  if (given) return { given, engine: undefined, kind: false, go, ready: false };
   return {
     given,
     engine: await findEngine(),
     kind: (await findProgram('kind')) !== undefined,
     go,
-    cached: (await missingPrograms(cache, false)).length === 0,
+    ready: !(await needsGo(cache, false)),
   };
 }
 
@@ -100,10 +100,10 @@ export async function findEngine(): Promise<'docker' | 'podman' | undefined> {
   return undefined;
 }
 
-async function create(way: Way, { engine }: HostFacts, options: BringUpOptions): Promise<LocalCluster> {
+async function create(way: Way, { engine, go }: HostFacts, options: BringUpOptions): Promise<LocalCluster> {
   if (way === 'given') return useGiven(options);
   if (way === 'kind' && engine !== undefined) return useKind(engine, options);
-  return useBuilt(options);
+  return useBuilt(go, options);
 }
 
 async function useGiven({ state, kubeconfig, context, signal }: BringUpOptions): Promise<LocalCluster> {
@@ -139,9 +139,12 @@ async function useKind(engine: 'docker' | 'podman', options: BringUpOptions): Pr
   }
 }
 
-async function useBuilt(options: BringUpOptions): Promise<LocalCluster> {
+async function useBuilt(go: HostFacts['go'], options: BringUpOptions): Promise<LocalCluster> {
   const { state, cache, tidy, progress, total, signal } = options;
-  const decision = await decideNode(options);
+  const decision =
+    !go.usable && (await needsGo(cache, true))
+      ? { simulated: `a real node needs programs that must be built, and ${go.detail}` }
+      : await decideNode(options);
   const tools = 'tools' in decision ? decision.tools : undefined;
   if ('simulated' in decision) progress.line(`All nodes are simulated: ${decision.simulated}.`);
   const programs = await ensurePrograms({ cache, realNode: tools !== undefined, tidy, progress, signal });

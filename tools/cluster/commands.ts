@@ -7,6 +7,8 @@ import { decideNode } from './decide-node.ts';
 import { supervise } from './supervisor/supervise.ts';
 import { findEngine } from './bring-up.ts';
 import { deleteKind } from './kind-cluster.ts';
+import { connectGiven } from './given-cluster.ts';
+import { signInLink } from './sign-in.ts';
 import { clearLeftovers } from './supervisor/leftovers.ts';
 import { remoteProgress, showMessage, type SupervisorMessage } from './supervisor/messages.ts';
 import { readOptions, type LocalOptions } from './options.ts';
@@ -17,17 +19,21 @@ import { readRecord, removeRecord } from './supervisor/record.ts';
 import { run } from '../lib/shell.ts';
 import { waitFor } from '../lib/wait.ts';
 
-export const LOCAL_COMMANDS = ['up', 'start', 'stop', 'status', 'supervise'] as const;
+export const LOCAL_COMMANDS = ['up', 'start', 'stop', 'status', 'sign-in', 'supervise'] as const;
 export type LocalCommand = (typeof LOCAL_COMMANDS)[number];
 
 /** Milliseconds that the supervisor gets to end everything in order, before it is killed. */
 const STOP_TIMEOUT = 45_000;
+
+/** Milliseconds until the cluster must have answered. */
+const SIGN_IN_TIMEOUT = 10_000;
 
 /** Runs a command of the local cluster, and returns its exit code. */
 export async function runLocal(command: LocalCommand, args: readonly string[]): Promise<number> {
   try {
     if (command === 'status') return status();
     if (command === 'stop') return await stop();
+    if (command === 'sign-in') return await signIn();
     const options = readOptions(args, process.env, join(stateFolder(), 'kubeconfig'));
     if (command === 'supervise') return await superviseDetached(options);
     return options.detach || command === 'up' ? await detach(command, args, options) : await foreground(options);
@@ -142,6 +148,29 @@ function status(): number {
       `Real node   ${node}\n`,
     ].join('\n'),
   );
+  return 0;
+}
+
+/** Prints a new link that signs in to the dashboard. */
+async function signIn(): Promise<number> {
+  const record = readRecord(stateFolder());
+  if (record?.phase !== 'ready' || record.url === undefined || !isAlive(record.supervisor))
+    throw new LocalFailure('No server of this checkout is running.', 'Start it with `npm start`.');
+  if (record.way === 'given')
+    throw new LocalFailure(
+      'The cluster was given, and nobody gets rights in it by a link.',
+      'Sign in with a token of your account: kubectl create token NAME --audience=berth',
+    );
+  const client = await connectGiven({
+    kubeconfig: record.kubeconfig,
+    context: undefined,
+    signal: AbortSignal.timeout(SIGN_IN_TIMEOUT),
+  });
+  try {
+    process.stdout.write(`${await signInLink(client, record.url)}\n`);
+  } finally {
+    await client.close();
+  }
   return 0;
 }
 

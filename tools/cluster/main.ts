@@ -6,6 +6,7 @@ const USAGE = `Usage: npm run COMMAND, or npm start and npm stop
   up      starts a cluster with a GPU fleet, in the background
   start   starts the cluster and the server, in the foreground unless --detach is given
   status  says what runs
+  sign-in prints a link that signs in to the dashboard once, within a minute
   stop    ends it
 
 Options of up and start, after --, for example npm start -- --detach:

@@ -26,6 +26,8 @@ export interface TourFacts {
     sshPort: number;
     metricsPort: number;
     envFile: string;
+    /** Signs in to the dashboard once; undefined in a cluster that was given. */
+    signIn: string | undefined;
     offers: readonly TourOffer[];
   };
 }
@@ -37,7 +39,7 @@ export function tourOf({ nodes, kubeconfig, programs, state, server }: TourFacts
     const lines = [...path, `export KUBECONFIG=${quoteWord(kubeconfig)}`, 'kubectl get nodes'];
     return [nodes, `Kubeconfig  ${kubeconfig}`, '', ...lines].join('\n');
   }
-  const { url, apiKey, sshPort, metricsPort, envFile, offers } = server;
+  const { url, apiKey, sshPort, metricsPort, envFile, signIn, offers } = server;
   return [
     '',
     `Berth is running. ${nodes}`,
@@ -45,7 +47,7 @@ export function tourOf({ nodes, kubeconfig, programs, state, server }: TourFacts
     `  Base URL    ${url}`,
     `  API key     ${apiKey}`,
     `  Kubeconfig  ${kubeconfig}`,
-    `  Dashboard   ${url.replace(/\/api\/v1$/, '')}/dashboard, with a token of: kubectl create token NAME --audience=berth`,
+    ...dashboardLines(url, signIn),
     `  SSH         127.0.0.1, port ${sshPort}`,
     `  Metrics     http://127.0.0.1:${metricsPort}/metrics`,
     `  Values      ${envFile}`,
@@ -63,6 +65,14 @@ export function tourOf({ nodes, kubeconfig, programs, state, server }: TourFacts
     'curl -sS -H "Authorization: Bearer $BERTH_API_KEY" "$BERTH_URL/offers"; echo',
     '',
   ].join('\n');
+}
+
+function dashboardLines(url: string, signIn: string | undefined): string[] {
+  if (signIn === undefined)
+    return [
+      `  Dashboard   ${url.replace(/\/api\/v1$/, '')}/dashboard, with a token of: kubectl create token NAME --audience=berth`,
+    ];
+  return [`  Dashboard   ${signIn}`, '              signs in once, within a minute; a new link: npm run sign-in'];
 }
 
 /** The command line of this server. It takes BERTH_URL and BERTH_API_KEY, so the tour needs no login. */

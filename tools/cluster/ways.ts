@@ -13,15 +13,15 @@ export interface HostFacts {
   /** Whether the program `kind` is installed. */
   kind: boolean;
   go: Omit<FoundGo, 'path'>;
-  /** Whether all programs are in the cache already. */
-  cached: boolean;
+  /** Whether all programs are in the cache, or can be downloaded. */
+  ready: boolean;
 }
 
 /** Takes the first way that works on this machine. Throws a LocalFailure that says what each of the three lacks. */
-export function chooseWay({ given, engine, kind, go, cached }: HostFacts): Way {
+export function chooseWay({ given, engine, kind, go, ready }: HostFacts): Way {
   if (given) return 'given';
   if (engine !== undefined && kind) return 'kind';
-  if (cached || go.usable) return 'built';
+  if (ready || go.usable) return 'built';
   const container =
     engine === undefined ? 'neither Docker nor Podman answers' : `${engine} answers, but kind is not installed`;
   throw new LocalFailure(

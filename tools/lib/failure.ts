@@ -14,11 +14,11 @@ export class LocalFailure extends Error {
 /** The text for a terminal: cause, remedy, then the details, indented. An unexpected error keeps its stack. */
 export function explainFailure(error: unknown): string {
   if (systemCode(error) === 'ENOSPC') {
-    return `Error: The disk is full (${error instanceof Error ? error.message : ''}).\nWhat to do: Free some space, and run the command again.`;
+    return `Error: The disk is full (${error instanceof Error ? error.message : ''}).\nNext step: Free some space, and run the command again.`;
   }
   if (!(error instanceof LocalFailure)) return error instanceof Error ? (error.stack ?? error.message) : String(error);
   const details = error.details.map((line) => `  | ${line}`);
-  return [`Error: ${error.message}`, `What to do: ${error.remedy}`, ...details].join('\n');
+  return [`Error: ${error.message}`, `Next step: ${error.remedy}`, ...details].join('\n');
 }
 
 /** Runs the main function of a script. A failure is explained on standard error and makes the exit code 1. */

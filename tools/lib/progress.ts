@@ -7,6 +7,8 @@ export interface Step {
   next?: string | undefined;
   /** Seconds that it usually takes on two cores, where that is more than a few. */
   expect?: number | undefined;
+  /** How far it is, as the end of the title, now. */
+  detail?: () => string;
 }
 
 export interface Progress {
@@ -69,7 +71,9 @@ export class OutputProgress implements Progress {
     const took = this.#wallClock() - since;
     if (isTty) this.#output.write('\r\u001B[K');
     if (isTty || took >= LONG) {
-      this.#output.write(`[${step.index}/${step.total}] ${step.title}: done in ${duration(took)}\n`);
+      this.#output.write(
+        `[${step.index}/${step.total}] ${step.title}${step.detail?.() ?? ''}: done in ${duration(took)}\n`,
+      );
     }
   }
 
@@ -99,7 +103,7 @@ export function describe(step: Step, inStep: number, inAll: number): string {
   const expected = step.expect === undefined ? '' : ` of about ${duration(step.expect * 1000)}`;
   const elapsed = `${duration(inStep)}${expected} (${duration(inAll)} in all)`;
   const next = step.next === undefined ? '' : `; next: ${step.next}`;
-  return `[${step.index}/${step.total}] ${step.title}, ${elapsed}${next}`;
+  return `[${step.index}/${step.total}] ${step.title}${step.detail?.() ?? ''}, ${elapsed}${next}`;
 }
 
 /** Milliseconds as people say them: `4 s`, `5 min 32 s`. */

@@ -31,7 +31,7 @@ const APT: Program = {
 };
 const APT_FOR_SSHD: Program = {
   name: 'apt-get',
-  use: "brings OpenSSH's server, beside which the gateway is measured",
+  use: "brings OpenSSH's server, with which the gateway is compared",
   remedy: 'Use Debian or Ubuntu.',
 };
 const KIND: Program = {

@@ -41,7 +41,7 @@ async function requireCluster(script: string, options: PrepareOptions): Promise<
     await options.requireCluster();
   } catch (error) {
     if (script !== 'test' || !(error instanceof LocalFailure)) throw error;
-    const unit = 'Without a cluster the unit tests run: npm test -- --project "unit*"';
+    const unit = 'The unit tests run without a cluster: npm test -- --project "unit*"';
     throw new LocalFailure(error.message, `${error.remedy} ${unit}`, error.details);
   }
 }
@@ -90,6 +90,6 @@ function remedyOf(script: string, { platform, isRoot }: Host, shortage: Shortage
   if (platform !== 'linux') return `Run it on Linux, as root: ${commandOf(script)}`;
   if (shortage === undefined) return `Then run: ${command}`;
   if (shortage.install === undefined) return `Install ${shortage.missing.join(', ')} by hand. Then run: ${command}`;
-  if (shortage.failed !== undefined) return `Mend what the last line says. Then run: ${command} -- --yes`;
+  if (shortage.failed !== undefined) return `Fix what the last line says. Then run: ${command} -- --yes`;
   return `This installs the packages and runs it: ${command} -- --yes`;
 }

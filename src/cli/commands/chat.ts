@@ -10,6 +10,8 @@ import { logLine, plain } from '../text.ts';
 interface Model {
   id: string;
   owned_by: string;
+  /** Calls leave the cluster. */
+  outside?: boolean;
 }
 
 interface Message {
@@ -27,7 +29,7 @@ export async function models(input: Input, session: Session): Promise<void> {
   const answer = await (await session.api()).get<List<Model>>('/models');
   await printList(input, session, answer, {
     titles: ['MODEL', 'OWNED BY'],
-    rows: answer.data.map((one) => [one.id, one.owned_by]),
+    rows: answer.data.map((one) => [one.id, one.outside ? `${one.owned_by}, outside the cluster` : one.owned_by]),
     empty: 'The cluster serves no models.',
   });
 }

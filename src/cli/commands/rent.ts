@@ -146,7 +146,7 @@ async function waitFor(api: Api, { id }: InstanceRecord, session: Session): Prom
   const leave = (): void => left.abort();
   const interrupted = once(left.signal, 'abort').then(() => {
     const next = `berth show ${id} says how far it is, and berth rm ${id} gives it back.`;
-    throw new CliFailure(`${id} stays rented and goes on starting.`, { exitCode: EXIT.interrupted, next });
+    throw new CliFailure(`${id} stays rented and keeps starting.`, { exitCode: EXIT.interrupted, next });
   });
   process.once('SIGINT', leave);
   try {

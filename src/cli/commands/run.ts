@@ -69,7 +69,7 @@ class Interrupts {
     this.#isAsking = true;
     let goOn: () => void = () => undefined;
     this.goOn = new Promise((resolve) => (goOn = resolve));
-    const question = `\n${this.#id} runs. Stop it and give it back (s), leave it running (l), or go on (Enter)? `;
+    const question = `\n${this.#id} runs. Stop it and give it back (s), leave it running (l), or continue (Enter)? `;
     const answer = (await terminal.ask(question).catch(() => 'l')).trim().toLowerCase();
     this.#isAsking = false;
     if (answer.startsWith('s')) this.#decide('give back');
@@ -138,14 +138,14 @@ async function fetchOutput({ api, id, left }: Run, input: Input, session: Sessio
   const isWritten = await persist(() => fetchFiles({ api, id }, folder), session, left.signal).catch(
     (error: unknown) => {
       const why = error instanceof Error ? error.message : String(error);
-      throw new CliFailure(`What the program wrote was not fetched: ${why}`, {
+      throw new CliFailure(`The files of the program were not fetched: ${why}`, {
         exitCode: EXIT.lost,
         next: `${id} stays for ten minutes: berth run --attach ${id} tries again, and berth rm ${id} gives it back.`,
       });
     },
   );
   if (!isWritten) return undefined;
-  session.terminal.say(`What the program wrote is in ${plain(folder)}.`);
+  session.terminal.say(`The files of the program are in ${plain(folder)}.`);
   return folder;
 }
 
@@ -164,7 +164,7 @@ async function finish(run: Run, input: Input, session: Session): Promise<number>
   try {
     const outcome = await Promise.race([working, interrupts.decided]);
     if (outcome === 'leave') {
-      throw new CliFailure(`${run.id} goes on. It ends by itself ten minutes after its program.`, {
+      throw new CliFailure(`${run.id} keeps running. It ends by itself ten minutes after its program.`, {
         exitCode: EXIT.interrupted,
         next: `berth run --attach ${run.id} comes back to it, and berth rm ${run.id} gives it back.`,
       });
@@ -183,7 +183,7 @@ async function finish(run: Run, input: Input, session: Session): Promise<number>
     if (!run.hasBegun && !isPassing(error)) await giveBack(run, session);
     else if (!(error instanceof CliFailure) || error.exitCode !== EXIT.lost)
       session.terminal.say(
-        `${id} goes on: berth run --attach ${id} comes back to it, and berth rm ${id} gives it back.`,
+        `${id} keeps running: berth run --attach ${id} comes back to it, and berth rm ${id} gives it back.`,
       );
     throw error;
   } finally {

@@ -77,5 +77,7 @@ export function replaceTemplate(input: Input, session: Session): Promise<void> {
 export async function removeTemplate(input: Input, session: Session): Promise<void> {
   const api = await session.api();
   await api.call('DELETE', await pathOf(api, input));
-  session.terminal.say(`The template ${input.operands[0]} is deleted. Instances that were rented with it go on.`);
+  session.terminal.say(
+    `The template ${input.operands[0]} is deleted. Instances that were rented with it keep running.`,
+  );
 }

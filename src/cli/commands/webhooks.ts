@@ -87,7 +87,5 @@ export async function rotateWebhook(input: Input, session: Session): Promise<voi
 /** `berth webhooks rm`: a URL is told nothing any more. */
 export async function removeWebhook(input: Input, session: Session): Promise<void> {
   await (await session.api()).call('DELETE', pathOf(input));
-  session.terminal.say(
-    `The webhook ${input.operands[0]} is deleted. What it was not told yet, it is not told any more.`,
-  );
+  session.terminal.say(`The webhook ${input.operands[0]} is deleted. Events that were not delivered yet are dropped.`);
 }

@@ -18,7 +18,7 @@ export const PROGRAM: Options = {
     short: 'e',
     multiple: true,
     value: 'NAME[=TEXT]',
-    help: 'variable; NAME alone takes its value from here',
+    help: 'variable; only NAME takes its value from here',
   },
   'env-file': { type: 'string', value: 'FILE', help: 'file with a line NAME=TEXT for each variable' },
   port: {
@@ -142,7 +142,7 @@ function keyIds(input: Input, clear = false): readonly number[] | null | undefin
   const words = input.texts('key');
   if (clear && words.includes('none')) {
     if (words.length === 1) return null;
-    throw usageFailure('--key none is not valid beside other keys.', 'Write ids, or only --key none.');
+    throw usageFailure('--key none is not valid with other keys.', 'Write ids, or only --key none.');
   }
   return some(words.map(Number));
 }

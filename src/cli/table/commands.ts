@@ -85,7 +85,7 @@ const RUN: Command = {
     exclude: { type: 'string', multiple: true, value: 'PATTERN', help: 'files to leave out, as tar knows them' },
     output: { type: 'string', short: 'o', value: 'FOLDER', help: 'for what it writes; by default berth-ID' },
     'no-fetch': { type: 'boolean', help: 'fetch nothing of what it writes' },
-    attach: { type: 'string', value: 'INSTANCE', names: 'instance', help: 'come back to a run that goes on' },
+    attach: { type: 'string', value: 'INSTANCE', names: 'instance', help: 'come back to a run that still runs' },
     ...OFFER,
     ...FILTERS,
     ...TEMPLATE,

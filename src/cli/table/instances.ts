@@ -2,7 +2,7 @@ import { type Command, JSON_OPTION, LIST_OPTIONS, type Options, YES } from '../o
 import { LIFE } from '../rent/body.ts';
 
 const INSTANCE = ['INSTANCE'];
-const WATCH: Options = { watch: { type: 'boolean', short: 'w', help: 'go on with every change' } };
+const WATCH: Options = { watch: { type: 'boolean', short: 'w', help: 'follow every change' } };
 const URL_ONLY: Options = { url: { type: 'boolean', help: 'print the address and open nothing' } };
 const IDENTITY: Options = {
   identity: { type: 'string', short: 'i', value: 'FILE', help: 'private key to log in with' },
@@ -33,7 +33,7 @@ export const INSTANCES: Command[] = [
     summary: 'print the log of an instance',
     operands: INSTANCE,
     options: {
-      follow: { type: 'boolean', short: 'f', help: 'go on with new lines' },
+      follow: { type: 'boolean', short: 'f', help: 'follow new lines' },
       tail: { type: 'string', short: 'n', value: 'N', form: 'count', least: 0, help: 'only the last lines' },
       since: {
         type: 'string',
@@ -51,7 +51,7 @@ export const INSTANCES: Command[] = [
     name: 'events',
     summary: 'show the history of an instance',
     operands: INSTANCE,
-    options: { follow: { type: 'boolean', short: 'f', help: 'go on with what happens' }, ...JSON_OPTION },
+    options: { follow: { type: 'boolean', short: 'f', help: 'follow new events' }, ...JSON_OPTION },
     load: async () => (await import('../commands/logs.ts')).events,
   },
   {

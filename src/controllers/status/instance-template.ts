@@ -32,7 +32,7 @@ function validity(template: InstanceTemplate, mayShare: (namespace: string) => b
   }
   const { namespace = '' } = template.metadata;
   if (!wantsSharing(template) || mayShare(namespace)) return READY;
-  const message = `Instances of this namespace alone may name this template. Its label ${SHARED_TEMPLATE_LABEL} does nothing, because the namespace may not share templates. The operator can label namespace ${namespace} with ${SHARED_TEMPLATES_LABEL}=true.`;
+  const message = `Only instances of this namespace may name this template. Its label ${SHARED_TEMPLATE_LABEL} does nothing, because the namespace may not share templates. The operator can label namespace ${namespace} with ${SHARED_TEMPLATES_LABEL}=true.`;
   return { status: 'True', reason: 'NotShared', message };
 }
 

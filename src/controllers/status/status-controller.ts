@@ -58,6 +58,15 @@ export interface StatusKind<T extends ObjectWithStatus> {
   changesAt?: (object: T) => number;
 }
 
+/** A kind whose status is found out somewhere else. */
+export interface LookedAtKind<T extends ObjectWithStatus> extends Omit<StatusKind<T>, 'statusOf'> {
+  statusOf: (
+    object: T,
+    now: number,
+    signal: AbortSignal,
+  ) => NonNullable<T['status']> | Promise<NonNullable<T['status']>>;
+}
+
 /** What every status has: the generation that it is about, and the conditions, with a new Ready condition. */
 export function readyStatus(
   { metadata: { generation }, status }: ObjectWithStatus,
@@ -77,7 +86,7 @@ const WORKERS = 2;
 
 export function createStatusController<T extends ObjectWithStatus>(
   { client, clock, log, metrics }: CommonDeps,
-  { name, type, store, sources = [], statusOf, changesAt }: StatusKind<T>,
+  { name, type, store, sources = [], statusOf, changesAt }: LookedAtKind<T>,
 ): Controller {
   return new Controller({
     name,
@@ -86,7 +95,7 @@ export function createStatusController<T extends ObjectWithStatus>(
       const object = store.get(key);
       if (object === undefined || object.metadata.deletionTimestamp !== undefined) return undefined;
       const now = clock.now();
-      await patchStatus(client, type, object, { status: statusOf(object, now), signal });
+      await patchStatus(client, type, object, { status: await statusOf(object, now, signal), signal });
       const changes = changesAt?.(object) ?? NaN;
       return changes > now ? { requeueAfterMs: changes - now } : undefined;
     },

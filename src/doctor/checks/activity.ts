@@ -43,7 +43,7 @@ export const activity = check({
         objects: ssh === undefined ? [] : [`${namespace}/deployment/${ssh.metadata.name}`],
         message: 'No replica of the role ssh says who uses instances.',
         why: isIdleOpen
-          ? 'No instance ends as idle, whatever its idleTimeout, and each goes on being billed.'
+          ? 'No instance ends as idle, whatever its idleTimeout, and each is billed until someone stops it.'
           : 'The controller takes the role for one that is not installed, and instances end as idle under open sessions.',
         remedy: isServing
           ? `kubectl logs -n ${namespace} deployment/${ssh?.metadata.name} --all-pods --tail=50   # may it patch its Lease?`

@@ -47,7 +47,7 @@ function plugin(daemonSets: readonly DaemonSet[]): Problem[] {
   const why = 'Where nothing enforces them, pods of tenants reach each other, the API server and the metadata service.';
   const remedy = 'kubectl get daemonsets --all-namespaces -o wide   # is one of them Calico, Cilium or the like?';
   if (idle !== undefined) {
-    const message = `The network plugin ${idle} enforces no NetworkPolicy, and nothing that does is seen beside it.`;
+    const message = `The network plugin ${idle} enforces no NetworkPolicy, and no other plugin that does is seen.`;
     return [{ severity: 'error', reason: 'NotEnforced', objects: [], message, why, remedy }];
   }
   const message = 'Not known: no DaemonSet is seen that is known to enforce NetworkPolicies.';

@@ -27,7 +27,7 @@ function opens({ spec, specs = [] }: OtherPolicy): boolean {
 
 export const otherPolicies = check({
   name: 'other-policies',
-  title: 'No policy beside NetworkPolicies opens the namespaces of tenants',
+  title: 'No policy other than NetworkPolicies opens the namespaces of tenants',
   needs: [...OTHERS, 'namespaces', 'instances', 'policies'],
   find(read, facts): Problem[] {
     const tenants = new Set(tenantsOf(read, facts));

@@ -21,7 +21,7 @@ export const ownNamespace = check({
         reason: kind === 'apikey' ? 'KeyInOwnNamespace' : 'InstanceInOwnNamespace',
         objects: names.map((name) => `${namespace}/${kind}/${name}`),
         message: `In ${namespace}, the namespace of Berth itself, there are ${what}: ${named(names.toSorted())}.`,
-        why: 'A tenant in this namespace is beside the Secrets of the roles and within their network policies.',
+        why: 'A tenant in this namespace is next to the Secrets of the roles and within their network policies.',
         remedy: `kubectl delete ${kind} -n ${namespace} ${firstOf(names.toSorted()).words}   # make them in the namespace of a tenant`,
       };
     });
@@ -34,7 +34,7 @@ export const ownNamespace = check({
         reason: 'OwnNamespaceIsTenant',
         objects: [`namespace/${namespace}`],
         message: `${namespace}, the namespace of Berth itself, has the label ${TENANT_LABEL}=true.`,
-        why: 'A tenant there is beside the Secrets of the roles and within their network policies.',
+        why: 'A tenant there is next to the Secrets of the roles and within their network policies.',
         remedy: `kubectl label namespace ${namespace} ${TENANT_LABEL}-`,
       },
     ];

@@ -27,7 +27,7 @@ function problemOf(
       reason: 'RoleMissing',
       objects: [],
       message: `There is no Deployment of the role ${role} in namespace ${namespace}.`,
-      why: 'What the role does is not done.',
+      why: 'The work of the role is not done.',
       remedy:
         role === 'notifier'
           ? helmUpgrade(facts, 'webhooks.enabled=true')
@@ -46,7 +46,9 @@ function problemOf(
     objects: [object],
     message: `Deployment ${name} has ${ready} of ${wanted} replicas ready.`,
     why:
-      ready === 0 ? 'What the role does is not done.' : 'When one more replica goes, what the role does is not done.',
+      ready === 0
+        ? 'The work of the role is not done.'
+        : 'When one more replica goes, the work of the role is not done.',
     remedy:
       wanted === 0
         ? `kubectl scale deployment ${name} -n ${namespace} --replicas=2`
@@ -63,11 +65,11 @@ interface Led {
 
 const CONTROLLER: Led = {
   role: 'controller',
-  why: 'Instances that run go on. Nothing starts, stops or is billed anew until a controller leads.',
+  why: 'Running instances keep running. Nothing starts, stops or is billed anew until a controller leads.',
 };
 const NOTIFIER: Led = {
   role: 'notifier',
-  why: 'Webhooks are told nothing. What happens is kept for them for three days.',
+  why: 'Webhooks get no events. Events are kept for them for three days.',
 };
 
 function leader({ role, why }: Led, leases: readonly Lease[], { namespace, prefix, now }: Facts): Problem[] {

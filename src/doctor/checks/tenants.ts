@@ -62,7 +62,7 @@ function former(namespaces: readonly KubeObject[], instances: readonly KubeObjec
       reason: 'NotATenant',
       objects: names.map((name) => `namespace/${name}`),
       message: `In ${named(names)} there are instances, and the label ${TENANT_LABEL}=true is not.`,
-      why: 'Instances that run go on. The API server refuses new ones, and Berth enters none.',
+      why: 'Running instances keep running. The API server refuses new ones, and Berth enters none.',
       remedy: `kubectl label namespace ${firstOf(names).words} ${TENANT_LABEL}=true`,
     },
   ];

@@ -89,7 +89,8 @@ export class HangWatch {
     const now = this.#deps.clock.monotonic();
     for (const endpoint of this.#deps.endpoints()) {
       const underWay = this.#patience(endpoint, now);
-      if (endpoint.probe === undefined || endpoint.probe.engine === 'unknown') continue;
+      // An engine that nobody knows may do one thing at a time. What is outside serves many.
+      if (endpoint.probe === undefined || (endpoint.probe.engine === 'unknown' && !endpoint.isOutside)) continue;
       const isSilent = underWay !== undefined && now - Math.max(underWay.since, endpoint.heardAt) >= SILENT_MS;
       if (isSilent && this.#standsStill(endpoint, underWay)) {
         this.#stillAt.set(endpoint, now);

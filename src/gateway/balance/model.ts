@@ -48,6 +48,8 @@ export class Model {
   prices: TokenPrices | undefined;
   /** Where calls go that it cannot take. */
   fallback: FallbackSpec | undefined;
+  /** Its servers are outside the cluster. */
+  isOutside = false;
   /** Its servers, as one text: models of the same servers have one line of calls that wait. */
   readonly servers: string;
   readonly #clock: Clock;

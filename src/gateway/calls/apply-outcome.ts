@@ -5,6 +5,7 @@ import type { FailureKind } from '../balance/breaker.ts';
 import { HungError, LostError } from '../balance/hang-watch.ts';
 import { DialectError, failedStream, isOverflow, readUpstreamError, type ClientError } from '../dialects/index.ts';
 import type { FallbackReason } from '../discovery/types.ts';
+import type { EngineCredential } from '../../resources/model-servers/engine-credential.ts';
 import type { Endpoint } from '../endpoint.ts';
 import type { Charge } from '../queue/fair-line.ts';
 import type { AnswerReceiver } from './answer-receiver.ts';
@@ -35,6 +36,8 @@ export interface Result {
   receiver: AnswerReceiver;
   /** As the breaker returned it. */
   begunAt: number;
+  /** What the request had, which may be another one by now. */
+  credential: EngineCredential | undefined;
 }
 
 /** Why another endpoint should be tried, and what the client gets when there is none. */
@@ -63,7 +66,7 @@ const REST_AFTER_429_MS = 1000;
  */
 export function applyOutcome(serving: Serving, endpoint: Endpoint, result: Result): Failure | undefined {
   const { served, call } = serving;
-  const { outcome, receiver, begunAt } = result;
+  const { outcome, receiver, begunAt, credential } = result;
   const tenant = call.principal.namespace;
   switch (outcome.kind) {
     case 'complete':
@@ -78,7 +81,7 @@ export function applyOutcome(serving: Serving, endpoint: Endpoint, result: Resul
       return undefined;
     case 'refused': {
       const { status, headers, body } = outcome;
-      const error = withoutKey(endpoint, readUpstreamError(status, body));
+      const error = withoutKey(credential, readUpstreamError(status, body));
       const isTold = status < 300 || isOverflow(error);
       return applyRefusal(serving, endpoint, { status: isTold ? error.status : status, headers, error, begunAt });
     }
@@ -91,7 +94,7 @@ export function applyOutcome(serving: Serving, endpoint: Endpoint, result: Resul
     return applyRefusal(serving, endpoint, {
       status: error.status,
       headers: {},
-      error: withoutKey(endpoint, error),
+      error: withoutKey(credential, error),
       begunAt,
     });
   blame(endpoint, tenant, error, begunAt);
@@ -107,7 +110,7 @@ function tellCut(client: ClientWriter, receiver: AnswerReceiver): void {
 }
 
 /** Engines repeat what they were sent when they complain of it. */
-function withoutKey({ credential }: Endpoint, error: ClientError): ClientError {
+function withoutKey(credential: EngineCredential | undefined, error: ClientError): ClientError {
   if (credential === undefined) return error;
   const { status, code, param, overflow } = error;
   return { status, code, param, overflow, message: credential.redact(error.message) };
@@ -149,11 +152,13 @@ interface Refusal {
 function applyRefusal(
   { deps, call, client, served, mayOverflow }: Serving,
   endpoint: Endpoint,
-  { status, headers, error, begunAt }: Refusal,
+  { status, headers, error: said, begunAt }: Refusal,
 ): Failure | undefined {
   const tenant = call.principal.namespace;
   endpoint.answered = true;
-  const { failover, breaker } = judgeStatus(status);
+  const ofOperator = endpoint.isOutside ? judgeOutside(status) : undefined;
+  const { failover, breaker } = ofOperator ?? judgeStatus(status);
+  const error = ofOperator?.error ?? said;
   if (breaker === undefined) endpoint.breaker.succeed(tenant);
   else endpoint.breaker.failFor(tenant, breaker, begunAt);
   const wait =
@@ -178,8 +183,41 @@ export function sendRefusal(call: Call, client: ClientWriter, error: ClientError
   else client.endStream(failed);
 }
 
+interface Judgement {
+  failover: boolean;
+  breaker?: FailureKind;
+}
+
+const NOT_TAKEN = 'The server of the model, which is outside the cluster,';
+
+/**
+ * What a server outside says to the operator, whose account and address of it these are: it is no answer for a caller, and
+ * its words may tell of the account. Undefined for what it says to the caller.
+ */
+function judgeOutside(status: number): (Judgement & { error: ClientError }) | undefined {
+  if (status === 429) {
+    const message = `${NOT_TAKEN} takes no more calls at the moment. Try again later.`;
+    return { failover: true, error: { status, message, code: 'rate_limit_exceeded' } };
+  }
+  const what =
+    status >= 300 && status < 400
+      ? 'answered with a redirect, which Berth does not follow'
+      : (REFUSALS_OUTSIDE as Readonly<Record<number, string>>)[status];
+  if (what === undefined) return undefined;
+  const message = `${NOT_TAKEN} ${what}. Tell the operator of Berth, who can look at the conditions of the ModelServer.`;
+  return { failover: true, breaker: 'unavailable', error: { status: 502, message, code: 'upstream_unauthorized' } };
+}
+
+const REFUSALS_OUTSIDE = {
+  401: 'refused the credential',
+  402: 'wants its account to be paid',
+  403: 'refused the call for its account',
+  404: 'does not know the model or the route',
+  407: 'is behind a proxy that wants a credential',
+} as const;
+
 /** What an error status means. A 4xx other than 408 and 429 is the client's fault at every endpoint. */
-function judgeStatus(status: number): { failover: boolean; breaker?: FailureKind } {
+function judgeStatus(status: number): Judgement {
   if (status === 429 || status === 408) return { failover: true };
   if (status === 502 || status === 503 || status === 504) return { failover: true, breaker: 'unavailable' };
   if (status >= 500) return { failover: true, breaker: 'error' };

@@ -334,13 +334,14 @@ async function send(serving: Serving, endpoint: Endpoint, request: UpstreamReque
   client.onOver(() => attempt.abort());
   const traced = traceAttempt(call, endpoint);
   const to = { origin: endpoint.origin, trace: traced.headers };
-  if (client.over === undefined) deps.dispatcher.dispatch(dispatchOptions(call, to, request), attempt);
+  if (client.over === undefined)
+    (endpoint.dispatcher ?? deps.dispatcher).dispatch(dispatchOptions(call, to, request), attempt);
   const outcome = await attempt.outcome;
   traced.end({ outcome, receiver });
   client.onOver(undefined);
   endpoint.flights.delete(flight);
   begun();
-  return { outcome, receiver, begunAt };
+  return { outcome, receiver, begunAt, credential: request.credential };
 }
 
 function receiverFor(

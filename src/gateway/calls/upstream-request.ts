@@ -6,6 +6,7 @@ import {
   chooseUpstream,
   DialectError,
   dialectsWithSalt,
+  forOutside,
   quirksOf,
   refuseImagesInText,
   ROUTES,
@@ -14,8 +15,9 @@ import {
   type Dialect,
   type Quirks,
 } from '../dialects/index.ts';
+import { pathAt } from '../discovery/types.ts';
 import type { Endpoint } from '../endpoint.ts';
-import type { EngineCredential } from '../discovery/engine-credential.ts';
+import type { EngineCredential } from '../../resources/model-servers/engine-credential.ts';
 import { writeForm, type Part } from './multipart.ts';
 import { isTranscription, PLAIN_ROUTES } from '../plain-routes.ts';
 import { spliceBody } from './splice-body.ts';
@@ -33,7 +35,11 @@ export interface UpstreamRequest {
   contentType?: string;
   /** What the endpoint asks for. */
   credential: EngineCredential | undefined;
+  /** The endpoint is outside the cluster. */
+  isOutside: boolean;
 }
+
+type Sent = Omit<UpstreamRequest, 'credential' | 'isOutside'>;
 
 /** Long enough for a call that waits in the queue of its engine. */
 const FIRST_BYTE_TIMEOUT_MS = 600_000;
@@ -47,13 +53,11 @@ export function upstreamRequest(call: Call, member: Member): UpstreamRequest {
   if (member.endpoint.probe?.engine === 'tgi')
     refuseImagesInText([call.history, ...call.references.values(), call.body]);
   const request = call.plain === undefined ? dialectRequest(call, member) : plainRequest(call, call.plain, member);
-  return { ...request, credential: member.endpoint.credential };
+  const { credential, isOutside } = member.endpoint;
+  return { ...request, credential, isOutside };
 }
 
-function dialectRequest(
-  call: Call,
-  { endpoint, upstreamModel, contextLength }: Member,
-): Omit<UpstreamRequest, 'credential'> {
+function dialectRequest(call: Call, { endpoint, upstreamModel, contextLength }: Member): Sent {
   const { dialect: client, features, inspection, history, references } = call;
   const { probe } = endpoint;
   const quirks = quirksOf(probe?.engine ?? 'unknown', probe?.version, upstreamModel);
@@ -63,7 +67,7 @@ function dialectRequest(
     throw new DialectError({ status: 503, message: `No server of '${inspection.model}' speaks a known dialect.` });
   }
   const { dialect, native } = choice;
-  const path = `${probe?.prefix ?? ''}${ROUTES[dialect]}`;
+  const path = pathAt(probe ?? { prefix: '' }, ROUTES[dialect]);
   const translated = translateRequest(client, dialect, call.body, {
     model: upstreamModel,
     quirks,
@@ -72,7 +76,8 @@ function dialectRequest(
     contextLength,
     isPriced: call.prices !== undefined,
   });
-  const body = dialect === 'messages' ? translated : withSalt(translated, call, endpoint, quirks);
+  const salted = dialect === 'messages' ? translated : withSalt(translated, call, endpoint, quirks);
+  const body = endpoint.isOutside ? forOutside(salted) : salted;
   return {
     dialect,
     native,
@@ -85,20 +90,16 @@ function dialectRequest(
  * The request for a call outside of the dialects: JSON in the client's own bytes, but for the name of an alias, and the
  * question for the usage of a stream. A form is written anew, because servers read forms in many ways.
  */
-function plainRequest(
-  call: Call,
-  { route, form }: PlainCall,
-  { endpoint, upstreamModel }: Member,
-): Omit<UpstreamRequest, 'credential'> {
+function plainRequest(call: Call, { route, form }: PlainCall, { endpoint, upstreamModel }: Member): Sent {
   const { body, bytes, inspection } = call;
   const { probe } = endpoint;
-  const { prefix = '', plainPaths = {} } = probe ?? {};
-  const path = `${prefix}${plainPaths[route] ?? PLAIN_ROUTES[route].upstream[0]}`;
+  const path = pathAt(probe ?? { prefix: '' }, probe?.plainPaths[route] ?? PLAIN_ROUTES[route].upstream[0]);
   // The answers are read as those of chat, which has usage under the same names.
   const request = { dialect: 'chat', native: true, path } as const;
   if (form !== undefined) return { ...request, ...writeForm(adjustedForm(form, upstreamModel, inspection.stream)) };
   const quirks = quirksOf(probe?.engine ?? 'unknown', probe?.version, upstreamModel);
-  const sent = withSalt(adjusted(body, upstreamModel, inspection.stream), call, endpoint, quirks);
+  const salted = withSalt(adjusted(body, upstreamModel, inspection.stream), call, endpoint, quirks);
+  const sent = endpoint.isOutside ? forOutside(salted) : salted;
   return { ...request, body: spliceBody(bytes, body, sent) };
 }
 
@@ -133,13 +134,30 @@ function acceptOf({ inspection, plain }: Call): string {
   return isTranscription(plain?.route) || plain?.route === 'speech' ? '*/*' : 'application/json';
 }
 
+/** Anthropic's API answers no call without a version (its documentation, "Versions"). */
+const ANTHROPIC_VERSION = ['anthropic-version', '2023-06-01'] as const;
+
+function anthropicHeadersOf({ anthropicHeaders }: Call, { native, dialect, isOutside }: UpstreamRequest): string[] {
+  if (dialect !== 'messages') return [];
+  const said = native ? anthropicHeaders : [];
+  return isOutside && !said.includes(ANTHROPIC_VERSION[0]) ? [...said, ...ANTHROPIC_VERSION] : [...said];
+}
+
+/** Engines have one header for their key. Anthropic's API has its own. */
+function credentialHeader({ credential, dialect, isOutside }: UpstreamRequest): string[] {
+  if (credential === undefined) return [];
+  return isOutside && dialect === 'messages'
+    ? ['x-api-key', credential.apiKey]
+    : ['authorization', credential.authorization];
+}
+
 /** @param to the endpoint, and the headers of the trace, each name with its value */
 export function dispatchOptions(
   call: Call,
   to: { origin: string; trace: readonly string[] },
   request: UpstreamRequest,
 ): Dispatcher.DispatchOptions {
-  const { path, body, credential, contentType = 'application/json' } = request;
+  const { path, body, isOutside, contentType = 'application/json' } = request;
   const accept = acceptOf(call);
   return {
     origin: to.origin,
@@ -154,9 +172,10 @@ export function dispatchOptions(
       call.id,
       'content-length',
       String(body.length),
-      ...to.trace,
-      ...(request.native && request.dialect === 'messages' ? call.anthropicHeaders : []),
-      ...(credential === undefined ? [] : ['authorization', credential.authorization]),
+      // Whoever is outside learns nothing of what traces this call.
+      ...(isOutside ? [] : to.trace),
+      ...anthropicHeadersOf(call, request),
+      ...credentialHeader(request),
     ],
     body: body.length < LARGE_BODY ? body : Readable.from(bytesOf(request)),
     headersTimeout: FIRST_BYTE_TIMEOUT_MS,

@@ -38,6 +38,7 @@ export { compacted, toCompact } from './responses/compaction.ts';
 export { withState, type ResponseState } from './responses/state.ts';
 export { readAnswer, readAnswerExactly, withoutMark } from './read-answer.ts';
 export { optionalCount, optionalString, parseJson } from './fields.ts';
+export { forOutside } from './outside-request.ts';
 export { parseInput } from './responses/parse-items.ts';
 export { renderItems } from './responses/render-request.ts';
 export { translateRequest, withUsage } from './translate-request.ts';

@@ -1,6 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import { Model, type Member, type Sleeper } from '../balance/model.ts';
-import { claimNames, namesOf, type Conflict, type ServerState } from './names.ts';
+import { selects } from '../../kube/selector.ts';
+import type { Namespace } from '../../kube/types.ts';
+import { claimNames, identityOf, namesOf, type Conflict, type ServerState } from './names.ts';
 import type { Probe, ServedModel } from './types.ts';
 
 /** Models by name, as one tenant sees them. */
@@ -14,42 +16,96 @@ type ModelTable = ReadonlyMap<string, Model>;
 export class Catalog {
   readonly #own: ReadonlyMap<string, ModelTable>;
   readonly #shared: ModelTable;
+  /** In the place of the shared ones, for tenants who may call what not all may. */
+  readonly #chosen: ReadonlyMap<string, ModelTable>;
 
   /** Names that a server has and another serves. */
   readonly conflicts: readonly Conflict[];
 
-  constructor(own: ReadonlyMap<string, ModelTable>, shared: ModelTable, conflicts: readonly Conflict[] = []) {
+  constructor(
+    own: ReadonlyMap<string, ModelTable> = new Map(),
+    shared: ModelTable = new Map(),
+    chosen: ReadonlyMap<string, ModelTable> = new Map(),
+    conflicts: readonly Conflict[] = [],
+  ) {
     this.#own = own;
     this.#shared = shared;
+    this.#chosen = chosen;
     this.conflicts = conflicts;
   }
 
   find(namespace: string, name: string): Model | undefined {
-    return this.#own.get(namespace)?.get(name) ?? this.#shared.get(name);
+    return this.#own.get(namespace)?.get(name) ?? this.#sharedWith(namespace).get(name);
+  }
+
+  #sharedWith(namespace: string): ModelTable {
+    return this.#chosen.get(namespace) ?? this.#shared;
   }
 
   /** Every model the namespace may call, by name. */
   list(namespace: string): Model[] {
-    const visible = new Map([...this.#shared, ...(this.#own.get(namespace) ?? [])]);
+    const visible = new Map([...this.#sharedWith(namespace), ...(this.#own.get(namespace) ?? [])]);
     return [...visible.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
   }
 }
 
-/** @param models of the previous catalogue: a model is reused while its members stay, because its ring is costly */
-export function buildCatalog(states: readonly ServerState[], models: ModelCache): Catalog {
-  const byNamespace = Map.groupBy(states, ({ server }) => server.namespace);
+/**
+ * @param models of the previous catalogue: a model is reused while its members stay, because its ring is costly
+ * @param namespaces by whose labels servers outside choose their tenants
+ */
+export function buildCatalog(
+  states: readonly ServerState[],
+  models: ModelCache,
+  namespaces: Iterable<Namespace> = [],
+): Catalog {
+  const isChosen = ({ server }: ServerState): boolean => server.outside?.tenants !== undefined;
+  const forAll = states.filter((state) => !isChosen(state));
+  // What is outside belongs to no tenant, and costs the same for all.
+  const byNamespace = Map.groupBy(
+    states.filter(({ server }) => server.outside === undefined),
+    ({ server }) => server.namespace,
+  );
   const own = new Map<string, ModelTable>();
   const conflicts: Conflict[] = [];
   for (const [namespace, group] of byNamespace)
     own.set(namespace, tableOf(group.map(withoutPrices), `own/${namespace}`, models, conflicts));
+  const outside: Conflict[] = [];
+  const shared = sharedOf(forAll, '', models, outside);
+  const chosen = new Map<string, ModelTable>();
+  const tables = new Map<string, ModelTable>();
+  const restricted = states.filter(isChosen);
+  for (const { metadata } of restricted.length === 0 ? [] : namespaces) {
+    const own = restricted.filter(({ server }) => selects(server.outside?.tenants, metadata.labels));
+    if (own.length === 0) continue;
+    // Tenants with the same servers have one table.
+    const key = own.map(({ server }) => server.uid).join();
+    const table = tables.get(key) ?? sharedOf([...forAll, ...own], `/${key}`, models, outside);
+    tables.set(key, table);
+    chosen.set(metadata.name, table);
+  }
+  models.sweep();
+  const ofOutside = outside.filter(({ server }) => server.outside !== undefined);
+  return new Catalog(own, shared, chosen, [...conflicts, ...distinct(ofOutside)]);
+}
+
+/** What the namespaces that share serve to others. */
+function sharedOf(
+  states: readonly ServerState[],
+  scope: string,
+  models: ModelCache,
+  conflicts: Conflict[],
+): ModelTable {
   const shared = new Map<string, Model>();
   for (const [namespace, group] of sharers(states)) {
-    for (const [name, model] of tableOf(group, `shared/${namespace}`, models)) {
+    for (const [name, model] of tableOf(group, `shared/${namespace}${scope}`, models, conflicts)) {
       if (!shared.has(name)) shared.set(name, model);
     }
   }
-  models.sweep();
-  return new Catalog(own, shared, conflicts);
+  return shared;
+}
+
+function distinct(conflicts: readonly Conflict[]): Conflict[] {
+  return [...new Map(conflicts.map((one) => [`${one.server.uid} ${one.name}`, one])).values()];
 }
 
 /** A tenant pays nothing for calls to its own servers: it has their GPUs. */
@@ -66,12 +122,7 @@ function sharers(states: readonly ServerState[]): [string, ServerState[]][] {
 }
 
 /** @param conflicts gets the names that servers of this table may not have */
-function tableOf(
-  states: readonly ServerState[],
-  scope: string,
-  models: ModelCache,
-  conflicts: Conflict[] = [],
-): ModelTable {
+function tableOf(states: readonly ServerState[], scope: string, models: ModelCache, conflicts: Conflict[]): ModelTable {
   const claims = claimNames(states);
   conflicts.push(...claims.conflicts);
   const members = new Map<string, Member[]>();
@@ -81,7 +132,7 @@ function tableOf(
   const sleepers = new Map<string, Sleeper[]>();
   for (const { server, endpoints, lastProbe, startSeconds } of states) {
     for (const { upstream, ...model } of namesOf(server, lastProbe)) {
-      if (claims.names.get(model.id) !== upstream) continue;
+      if (claims.names.get(model.id) !== identityOf(server, upstream)) continue;
       if (!members.has(model.id)) members.set(model.id, []);
       facts.set(model.id, { ...facts.get(model.id), ...model });
       if (lastProbe !== undefined && !probes.has(model.id)) probes.set(model.id, lastProbe);
@@ -91,9 +142,9 @@ function tableOf(
     for (const endpoint of endpoints) {
       if (!endpoint.available || endpoint.probe === undefined) continue;
       for (const { id, upstream, ...model } of namesOf(server, endpoint.probe)) {
-        if (claims.names.get(id) !== upstream) continue;
+        if (claims.names.get(id) !== identityOf(server, upstream)) continue;
         // Two Services may select one pod, which is still one member.
-        const address = `${endpoint.origin} ${id}`;
+        const address = `${endpoint.isOutside ? endpoint.key : endpoint.origin} ${id}`;
         if (seen.has(address)) continue;
         seen.add(address);
         const list = members.get(id) ?? [];
@@ -109,8 +160,10 @@ function tableOf(
     const model = models.get(`${scope}/${name}`, name, list);
     model.describe(facts.get(name), probes.get(name), sleepers.get(name));
     const owner = claims.owners.get(name);
-    model.prices = owner?.prices;
-    model.fallback = owner?.fallback;
+    const own = owner?.outside?.models.get(name) ?? owner;
+    model.prices = own?.prices;
+    model.fallback = own?.fallback;
+    model.isOutside = owner?.outside !== undefined;
     table.set(name, model);
   }
   return table;

@@ -1,15 +1,12 @@
 import { ForbiddenError, NotFoundError } from '../../kube/errors.ts';
 import type { Secret } from '../../kube/types.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { credentialIn, type EngineCredential } from './engine-credential.ts';
+import {
+  credentialIn,
+  type EngineCredential,
+  type EngineSecrets,
+} from '../../resources/model-servers/engine-credential.ts';
 import type { ServerSpec } from './types.ts';
-
-/** The Secrets with keys of engines, which the operator lists: Berth reads no other. */
-export interface EngineSecrets {
-  names: readonly string[];
-  /** Reads a Secret of Berth's own namespace. */
-  read: (name: string, signal: AbortSignal) => Promise<Secret>;
-}
 
 export interface CredentialsDeps {
   secrets: EngineSecrets;

@@ -3,27 +3,45 @@ import type { Dispatcher } from 'undici';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { keyOf, type EndpointSlice, type Namespace, type Pod, type Service } from '../../kube/types.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { sameJson } from '../../lib/json.ts';
 import { PRICED_MODELS_LABEL } from '../../resources/model-servers/prices.ts';
 import { HangWatch } from '../balance/hang-watch.ts';
 import { Scraper } from '../balance/scraper.ts';
 import { tellBreaks } from '../balance/endpoint-breaker.ts';
 import { Endpoint } from '../endpoint.ts';
+import type { ModelServer } from '../../resources/model-servers/model-server.ts';
 import { buildCatalog, Catalog, ModelCache } from './catalog.ts';
 import type { Conflict, ServerState } from './names.ts';
-import { Credentials, type EngineSecrets } from './credentials.ts';
+import type { EngineSecrets } from '../../resources/model-servers/engine-credential.ts';
+import { Credentials } from './credentials.ts';
+import { OutsideAgents, type OutsideSpec, readOutside } from './outside.ts';
 import { assumedProbe, probe } from './probe.ts';
 import { Prober } from './prober.ts';
 import { readServer, SHARED_MODELS_LABEL } from './server-spec.ts';
 import { smallRequest } from './small-http.ts';
 import { targetsOf } from './targets.ts';
 import { boundNames, boundTargets } from './tenant-bounds.ts';
-import type { Probe, ServerMemory, ServerSpec, Target, FollowedNamespaces } from './types.ts';
+import {
+  type Probe,
+  pathAt,
+  type ServerMemory,
+  type ServerSpec,
+  type Target,
+  type FollowedNamespaces,
+} from './types.ts';
+
+/** A server outside, and where it is called; undefined where it is not. */
+interface OutsideServerNow extends OutsideSpec {
+  target: Target | undefined;
+}
 
 export interface DiscoveryDeps {
   services: ReadStore<Service>;
   slices: ReadStore<EndpointSlice>;
   pods: ReadStore<Pod>;
   namespaces: ReadStore<Namespace>;
+  /** Servers outside the cluster. Only those of Berth's own namespace count. */
+  modelServers?: ReadStore<ModelServer> | undefined;
   tenants: FollowedNamespaces;
   /** Berth's own namespace: its model servers are shared with every tenant. */
   namespace: string;
@@ -34,6 +52,8 @@ export interface DiscoveryDeps {
   /** Called when there is a new catalogue. */
   onRebuilt: () => void;
   dispatcher: Dispatcher;
+  /** Milliseconds for connections to servers outside. */
+  timeouts: { keepAliveMs: number; connectMs: number };
   engineSecrets: EngineSecrets;
   log: Logger;
   clock: Clock;
@@ -63,10 +83,11 @@ export class Discovery {
   readonly #loggedNames = new Map<string, string>();
   readonly #models: ModelCache;
   readonly #credentials: Credentials;
+  readonly #agents: OutsideAgents;
   readonly #prober: Prober;
   readonly #scraper: Scraper;
   readonly #hangWatch: HangWatch;
-  #catalog = new Catalog(new Map(), new Map());
+  #catalog = new Catalog();
   #states: readonly ServerState[] = [];
   #unsubscribe: (() => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -76,6 +97,7 @@ export class Discovery {
   constructor(deps: DiscoveryDeps) {
     this.#deps = deps;
     this.#models = new ModelCache(deps.clock);
+    this.#agents = new OutsideAgents(deps.timeouts);
     this.#credentials = new Credentials({
       secrets: deps.engineSecrets,
       changed: () => this.#schedule(),
@@ -121,7 +143,7 @@ export class Discovery {
   }
 
   start(): void {
-    const { services, slices, pods, namespaces, tenants, memory } = this.#deps;
+    const { services, slices, pods, namespaces, modelServers, tenants, memory } = this.#deps;
     this.#unsubscribe = [
       memory?.onChange(() => this.#schedule()) ?? (() => undefined),
       services.onChange(() => this.#schedule()),
@@ -129,10 +151,11 @@ export class Discovery {
       // The cluster has many pods. Only those of model servers matter.
       pods.onChange(({ key }) => this.#podKeys.has(key) && this.#schedule()),
       namespaces.onChange(({ before, after }) => {
-        if (trustOf(before) === trustOf(after)) return;
-        this.#specs = new WeakMap();
+        if (trustOf(before) !== trustOf(after)) this.#specs = new WeakMap();
+        else if (!this.#choosesTenants || sameJson(before?.metadata.labels, after?.metadata.labels)) return;
         this.#schedule();
       }),
+      modelServers?.onChange(() => this.#schedule()) ?? (() => undefined),
       tenants.onChange(() => this.#schedule()),
     ];
     this.#credentials.start();
@@ -151,6 +174,16 @@ export class Discovery {
     await this.#credentials.stop();
   }
 
+  /** Ends the connections to servers outside, once no call needs them. */
+  async close(): Promise<void> {
+    await this.#agents.close();
+  }
+
+  /** Whether labels of namespaces say who may call a server. */
+  get #choosesTenants(): boolean {
+    return this.#states.some(({ server }) => server.outside?.tenants !== undefined);
+  }
+
   #schedule(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
@@ -163,7 +196,8 @@ export class Discovery {
     const servers = boundTargets(found, this.#isBounded);
     const targets = servers.flatMap(({ targets }) => targets);
     const unprobed = this.#prober.sync(targets);
-    const keys = new Set(targets.map(({ key }) => key));
+    const outside = this.#readOutside();
+    const keys = new Set([...targets, ...outside.flatMap(({ target }) => target ?? [])].map(({ key }) => key));
     for (const [key, endpoint] of this.#endpoints) {
       if (keys.has(key)) continue;
       endpoint.available = false;
@@ -171,13 +205,14 @@ export class Discovery {
       if (endpoint.inFlight > 0) this.#left.add(endpoint);
     }
     const states = servers.map(({ server, targets }) => this.#stateOf(server, targets));
-    this.#states = boundNames(states, this.#isBounded);
-    const followed = this.#states.reduce((sum, { endpoints }) => sum + endpoints.length, 0);
+    const inside = boundNames(states, this.#isBounded);
+    this.#states = [...inside, ...outside.map((one) => this.#stateOutside(one))];
+    const followed = inside.reduce((sum, { endpoints }) => sum + endpoints.length, 0);
     this.#logIgnored(found.reduce((sum, { targets: own }) => sum + own.length, unprobed - followed));
-    const uids = new Set(servers.map(({ server }) => server.uid));
+    const uids = new Set(this.#states.map(({ server }) => server.uid));
     for (const byUid of [this.#lastProbes, this.#logged, this.#loggedNames])
       for (const uid of byUid.keys()) if (!uids.has(uid)) byUid.delete(uid);
-    this.#catalog = buildCatalog(this.#states, this.#models);
+    this.#catalog = buildCatalog(this.#states, this.#models, this.#deps.namespaces.values());
     this.#logConflicts(this.#catalog.conflicts);
     this.#deps.onRebuilt();
   }
@@ -243,6 +278,44 @@ export class Discovery {
     });
   }
 
+  #readOutside(): OutsideServerNow[] {
+    const { modelServers, namespace } = this.#deps;
+    const specs = [...(modelServers?.values() ?? [])]
+      .filter(({ metadata }) => metadata.namespace === namespace && metadata.deletionTimestamp === undefined)
+      .map(readOutside);
+    this.#agents.keep(new Set(specs.map(({ ca }) => ca)));
+    return specs.map((spec) => {
+      const target = this.#targetOutside(spec);
+      const problem = typeof target === 'string' && target !== '' ? [target] : [];
+      this.#logProblems({ ...spec.server, problems: problem });
+      return { ...spec, target: typeof target === 'string' ? undefined : target };
+    });
+  }
+
+  /** Why it gets no calls, where it gets none; empty where its Secret was not read yet. */
+  #targetOutside({ server, where, ca }: OutsideSpec): Target | string {
+    if (typeof where === 'string') return where;
+    const credential = this.#credentials.of(server);
+    if (typeof credential === 'string') return credential;
+    const dispatcher = this.#agents.of(ca);
+    if (dispatcher === undefined) return 'spec.caBundle does not begin with a certificate in PEM';
+    const { origin, path } = where;
+    return {
+      key: `${server.uid}@${origin}${path}`,
+      place: `${server.namespace}@${origin}${path}`,
+      origin,
+      restarts: '',
+      server,
+      dispatcher,
+      available: true,
+      ...(credential && { credential }),
+    };
+  }
+
+  #stateOutside({ server, target, probe: said }: OutsideServerNow): ServerState {
+    return { server, endpoints: target === undefined ? [] : [this.#endpoint(target, said)], lastProbe: said };
+  }
+
   /** Each version of a Service is read once. */
   #specOf(service: Service): ServerSpec | undefined {
     const known = this.#specs.get(service);
@@ -253,13 +326,16 @@ export class Discovery {
     return server;
   }
 
-  /** Logs once what is wrong with a Service. */
-  #logProblems({ uid, namespace, name, problems }: ServerSpec): void {
+  /** Logs once what is wrong with a server. */
+  #logProblems({ uid, namespace, name, problems, outside }: ServerSpec): void {
     const text = problems.join('; ');
     if ((this.#logged.get(uid) ?? '') === text) return;
     this.#logged.set(uid, text);
     if (text === '') return;
-    this.#deps.log.info({ service: `${namespace}/${name}`, problems }, 'Annotations of a model server were ignored');
+    const { log } = this.#deps;
+    if (outside === undefined)
+      log.info({ service: `${namespace}/${name}`, problems }, 'Annotations of a model server were ignored');
+    else log.warn({ modelServer: `${namespace}/${name}`, problems }, 'Model server outside gets no calls');
   }
 
   /** Logs once which names of a Service mean a model of another. */
@@ -277,9 +353,10 @@ export class Discovery {
     }
   }
 
-  #endpoint(target: Target): Endpoint {
+  /** @param said what its owner says of it, in the place of a probe */
+  #endpoint(target: Target, said?: Probe): Endpoint {
     const endpoint = this.#endpoints.get(target.key) ?? this.#back(target) ?? this.#newEndpoint(target);
-    endpoint.update(target, this.#prober.get(target.key));
+    endpoint.update(target, said ?? this.#prober.get(target.key));
     this.#endpoints.set(target.key, endpoint);
     return endpoint;
   }
@@ -311,10 +388,10 @@ export class Discovery {
   }
 
   /** Any answer will do: it shows that the server is there. */
-  async #ask({ origin, probe, credential }: Endpoint, signal: AbortSignal): Promise<void> {
-    const path = `${probe?.prefix ?? ''}/v1/models`;
+  async #ask({ origin, probe, credential, dispatcher }: Endpoint, signal: AbortSignal): Promise<void> {
+    const path = pathAt(probe ?? { prefix: '' }, '/v1/models');
     const limits = { timeoutMs: PROBE_TIMEOUT_MS, maxBytes: PROBE_MAX_BYTES };
-    await smallRequest(this.#deps.dispatcher, { origin, credential, path, signal, ...limits });
+    await smallRequest(dispatcher ?? this.#deps.dispatcher, { origin, credential, path, signal, ...limits });
   }
 
   async #metrics({ origin, credential }: Endpoint): Promise<string> {

@@ -23,7 +23,7 @@ export function namesOf(server: ServerSpec, probe: Probe | undefined): NamedMode
     return [{ ...target, id: alias, upstream: target.id }];
   });
   const taken = new Set(aliases.map(({ id }) => id));
-  return [...aliases, ...models.filter(({ id }) => !taken.has(id)).map((model) => ({ ...model, upstream: model.id }))];
+  return [...aliases, ...models.filter(({ id }) => !taken.has(id)).map((model) => ({ upstream: model.id, ...model }))];
 }
 
 /** A server has this name for another model than the one that is served under it. */
@@ -32,6 +32,11 @@ export interface Conflict {
   name: string;
   /** The model that calls get. */
   served: string;
+}
+
+/** A model inside the cluster is none outside, whatever they are called: a call leaves the cluster by its name alone. */
+export function identityOf({ outside }: ServerSpec, upstream: string): string {
+  return outside === undefined ? upstream : `${upstream} outside the cluster`;
 }
 
 /** The model at the server that each name stands for, and the server that says what its tokens cost and the like. */
@@ -53,8 +58,9 @@ export function claimNames(states: readonly ServerState[]): Claims {
   for (const { server, endpoints, lastProbe } of states.toSorted(byAge)) {
     const probes = endpoints.flatMap(({ available, probe }) => (available && probe !== undefined ? [probe] : []));
     const own = probes.length > 0 ? probes : [lastProbe];
-    for (const [name, upstream] of mostServed(own.flatMap((probe) => namesOf(server, probe)))) {
+    for (const [name, model] of mostServed(own.flatMap((probe) => namesOf(server, probe)))) {
       const served = names.get(name);
+      const upstream = identityOf(server, model);
       if (served === undefined) {
         names.set(name, upstream);
         owners.set(name, server);

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { countStructure } from '../../lib/json-structure.ts';
 import { parseJson } from '../dialects/index.ts';
-import type { EngineCredential } from './engine-credential.ts';
+import type { EngineCredential } from '../../resources/model-servers/engine-credential.ts';
 
 export interface SmallResponse {
   status: number;

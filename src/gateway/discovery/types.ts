@@ -1,12 +1,16 @@
+import type { Dispatcher } from 'undici';
+import type { LabelSelector } from '../../kube/selector.ts';
 import type { TokenPrices } from '../../resources/model-servers/prices.ts';
 import type { ScaleSpec } from '../../resources/model-servers/scale.ts';
 import type { Dialect, Engine } from '../dialects/index.ts';
 import type { PlainPaths } from '../plain-routes.ts';
-import type { EngineCredential } from './engine-credential.ts';
+import type { EngineCredential } from '../../resources/model-servers/engine-credential.ts';
 
 /** One model as its server lists it. */
 export interface ServedModel {
   id: string;
+  /** The name that the server has for it. Absent: the same. */
+  upstream?: string;
   /** Tokens. Absent when the engine does not report it. */
   contextLength?: number;
   /** Unix seconds. */
@@ -19,6 +23,8 @@ export interface Probe {
   version?: string;
   /** Path in front of `/v1`, found by the probe or given by annotation. */
   prefix: string;
+  /** What stands in the place of prefix and `/v1`, where that is known otherwise. */
+  root?: string;
   models: readonly ServedModel[];
   dialects: readonly Dialect[];
   /** What it has besides the dialects. */
@@ -46,7 +52,14 @@ export interface FallbackSpec {
   on: readonly FallbackReason[];
 }
 
-/** What a labelled Service says about its server. */
+/** What a ModelServer says of its models and callers. */
+export interface OutsideServer {
+  /** Whose tenants may call it; undefined: all. */
+  tenants: LabelSelector | undefined;
+  models: ReadonlyMap<string, { prices?: TokenPrices; fallback?: FallbackSpec }>;
+}
+
+/** What a labelled Service or a ModelServer says about its server. */
 export interface ServerSpec {
   namespace: string;
   name: string;
@@ -72,6 +85,8 @@ export interface ServerSpec {
   /** What its models cost tenants of other namespaces. */
   prices?: TokenPrices;
   fallback?: FallbackSpec;
+  /** It is outside the cluster. */
+  outside?: OutsideServer;
   /** What is wrong with annotations, for the log. */
   problems: readonly string[];
 }
@@ -83,7 +98,12 @@ export function workloadOf({ namespace, scale }: Pick<ServerSpec, 'namespace' | 
   return `${namespace}/${plural}.${group}/${name}`;
 }
 
-/** One address of one server, from its EndpointSlices. */
+/** The path of a route that is named with its `/v1`. */
+export function pathAt({ prefix, root }: Pick<Probe, 'prefix' | 'root'>, route: string): string {
+  return root === undefined ? `${prefix}${route}` : `${root}${route.replace(/^\/v1(?=\/)/, '')}`;
+}
+
+/** One address of one server, from its EndpointSlices or its ModelServer. */
 export interface Target {
   /** UIDs of the Service and the pod (or the address when there is no pod) and port: the identity of a probe. */
   key: string;
@@ -96,6 +116,8 @@ export interface Target {
   server: ServerSpec;
   /** What the engine asks for. */
   credential?: EngineCredential;
+  /** Connections to it, where it is outside the cluster. */
+  dispatcher?: Dispatcher;
   /** Ready and serving, and neither the endpoint nor its pod is terminating. */
   available: boolean;
 }

@@ -11,7 +11,7 @@ export const startedBySchema = z
   .string()
   .max(MOST_CREATED_BY)
   .optional()
-  .describe('Who asked for this start where another created the instance. It draws on the budgets of both.');
+  .describe('The caller who asked for this start where another created the instance. It draws on the budgets of both.');
 
 export const claimSchema = z.object({
   offerId: z.int().describe('Offer of the place.'),
@@ -24,7 +24,7 @@ export const claimSchema = z.object({
     .string()
     .max(16)
     .optional()
-    .describe('What part of a whole GPU each of them is, for example 1/7. Absent: all of it.'),
+    .describe('The part of a whole GPU that each of them is, for example 1/7. Absent: all of it.'),
   memoryMb: z.int().describe('Memory of one GPU or slice in MiB.'),
   isolation: z.enum(ISOLATIONS).describe('whole, mig or time_sliced.'),
   migProfile: z.string().optional().describe('MIG profile.'),
@@ -36,7 +36,7 @@ export const claimSchema = z.object({
     .string()
     .max(MOST_CREATED_BY)
     .optional()
-    .describe('Who created the instance: key/NAME or person/NAME. Absent: a client of the Kubernetes API.'),
+    .describe('The creator of the instance: key/NAME or person/NAME. Absent: a client of the Kubernetes API.'),
   startedBy: startedBySchema,
   byPreemption: z
     .boolean()

@@ -6,7 +6,7 @@ export const onGPUFailureSchema = z
   .enum(['Keep', 'Restart'])
   .default('Keep')
   .describe(
-    'What the controller does when a GPU of the instance stays unhealthy for a minute. Keep: nothing. Restart: it ends the start and begins another on healthy GPUs. That loses what is in memory, and the files of a disk that is on the node itself.',
+    'The action of the controller when a GPU of the instance stays unhealthy for a minute. Keep: nothing. Restart: it ends the start and begins another on healthy GPUs. It loses what is in memory, and the files of a disk that is on the node itself.',
   );
 
 /** What the status of an instance says of its GPUs. */

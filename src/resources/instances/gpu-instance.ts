@@ -163,7 +163,7 @@ export const gpuInstanceSpecSchema = withRules(
       .enum(['Queue', 'Fail'])
       .default('Queue')
       .describe(
-        'What to do when no place is free for a start that was asked for: wait in line, or fail. A start that Berth owes, as after a preemption or the loss of a node, always waits.',
+        'The action when no place is free for a start that was asked for: wait in line, or fail. A start that Berth owes, as after a preemption or the loss of a node, always waits.',
       ),
     maxPricePerHour: patterned(
       z.string().max(16),
@@ -180,13 +180,13 @@ export const gpuInstanceSpecSchema = withRules(
       .enum(['Stop', 'Delete'])
       .default('Stop')
       .describe(
-        'What the controller does after maxDuration or idleTimeout. Delete: it stops the instance, and deletes it a minute later unless the limit was lengthened or taken away, or a start asked for.',
+        'The action of the controller after maxDuration or idleTimeout. Delete: it stops the instance, and deletes it a minute later unless the limit was lengthened or taken away, or a start asked for.',
       ),
     onGPUFailure: onGPUFailureSchema,
     diskPolicy: z
       .enum(['Delete', 'Retain'])
       .default('Delete')
-      .describe('What the controller does with the disk when the instance is deleted.'),
+      .describe('The action of the controller for the disk when the instance is deleted.'),
     runtimeClassName: runtimeClassNameSchema(
       'RuntimeClass of the pod, for example kata: one that the operator allows the tenant, or that of the GPUPool. Only pools fit that have this class or none.',
     ).optional(),
@@ -230,7 +230,9 @@ export const gpuInstanceStatusSchema = z.object({
     .describe('The place that the controller granted. Absent while the instance waits and while it is stopped.'),
   rented: rentedSchema
     .optional()
-    .describe('What was rented at the first claim. It comes back, whatever becomes of labels, pools and sizes.'),
+    .describe(
+      'The GPUs that were rented at the first claim. They come back, whatever becomes of labels, pools and sizes.',
+    ),
   uid: z
     .string()
     .max(36)
@@ -243,7 +245,7 @@ export const gpuInstanceStatusSchema = z.object({
   template: templateSnapshotSchema
     .optional()
     .describe(
-      'What the template gave when the instance was rented. Every start uses it, whatever becomes of the template.',
+      'The settings of the template when the instance was rented. Every start uses it, whatever becomes of the template.',
     ),
   image: z.string().optional().describe('Image in use: that of the instance, the template or the default.'),
   runtype: runtypeSchema.optional(),
@@ -277,7 +279,7 @@ export const gpuInstanceStatusSchema = z.object({
   ...gpuHealthShape,
   ending: z
     .object({
-      reason: z.string().describe('What ended the start, in CamelCase.'),
+      reason: z.string().describe('The reason why the start ended, in CamelCase.'),
       message: z.string().describe('Explanation, for people.'),
       at: timeSchema.describe('When the controller decided or saw it.'),
       finishedAt: timeSchema
@@ -289,7 +291,7 @@ export const gpuInstanceStatusSchema = z.object({
         .string()
         .max(36)
         .optional()
-        .describe('uid of the on-demand instance that took the GPUs. Of another tenant it says no more.'),
+        .describe('uid of the on-demand instance that took the GPUs. It says no more of another tenant.'),
       limit: z
         .string()
         .max(32)

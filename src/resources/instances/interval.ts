@@ -42,7 +42,7 @@ const intervalSchema = z
       .string()
       .max(16)
       .optional()
-      .describe('What part of a whole GPU each of them is, for example 1/7. Absent: all of it.'),
+      .describe('The part of a whole GPU that each of them is, for example 1/7. Absent: all of it.'),
     isolation: z.enum(ISOLATIONS).optional().describe('whole, mig or time_sliced.'),
     migProfile: z.string().max(32).optional().describe('MIG profile.'),
     pricePerHour: amountSchema('Price of the instance per hour, fixed at the claim.').optional(),
@@ -51,7 +51,7 @@ const intervalSchema = z
       .string()
       .max(MOST_CREATED_BY)
       .optional()
-      .describe('Who created the instance: key/NAME or person/NAME. Absent: a client of the Kubernetes API.'),
+      .describe('The creator of the instance: key/NAME or person/NAME. Absent: a client of the Kubernetes API.'),
     startedBy: startedBySchema,
     byPreemption: z.boolean().optional().describe('True when interruptible instances ended for its place.'),
     diskGb: z.int().optional().describe('Size of the disk in GB. It costs nothing.'),
@@ -59,7 +59,7 @@ const intervalSchema = z
       .optional()
       .describe('When the node did not answer between from and to. These times are not in gpuSeconds and cost.'),
     gpuSeconds: gpuSecondsSchema.describe('Seconds times GPUs. A slice counts as its part of a GPU.'),
-    cost: amountSchema('What it cost: the time at pricePerHour, rounded half up to the sixth decimal.'),
+    cost: amountSchema('The cost: the time at pricePerHour, rounded half up to the sixth decimal.'),
   })
   .describe('One start that has ended.');
 
@@ -91,7 +91,7 @@ export const billShape = {
       until: timeSchema.optional().describe('When the last of them ended. No start is billed for time before.'),
     })
     .optional()
-    .describe('What the instance has used, without the current start.'),
+    .describe('The use of the instance, without the current start.'),
   intervals: intervalsSchema
     .optional()
     .describe('The last starts that have ended, each with its bill. Earlier ones are in usage records.'),

@@ -7,7 +7,7 @@ export type LimitName = (typeof LIMITS)[number];
 
 const knownLimitSchema = z
   .object({
-    value: z.string().max(32).describe('What the spec says.'),
+    value: z.string().max(32).describe('The value in the spec.'),
     since: timeSchema.describe('Since when it says so, as far as the controller knows.'),
   })
   .describe('A limit. One that was set a moment ago ends nothing at once.');

@@ -23,7 +23,7 @@ const seenPriceSchema = z.object({
     .string()
     .max(16)
     .optional()
-    .describe('spec.maxPricePerHour when this was written. Who names another accepts the currency of the offers.'),
+    .describe('spec.maxPricePerHour when this was written. Naming another one accepts the currency of the offers.'),
 });
 
 export const rentedSchema = z.object({

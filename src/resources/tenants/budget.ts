@@ -29,7 +29,7 @@ export const budgetSchema = z.object({
       .array(costSchema)
       .max(MOST_CURRENCIES)
       .default([])
-      .describe('Money. Of a currency that is not in a list with entries nothing may be spent. Empty: no ceiling.'),
+      .describe('Money. A currency that is not in a list with entries has the limit zero. Empty: no limit.'),
     'currency',
   ),
   gpuHours: z
@@ -53,9 +53,13 @@ export const WARNINGS = [50, 80, 100] as const;
 const lineSchema = z
   .object({
     unit: z.string().max(16).describe('Currency, or GPU-hours.'),
-    max: z.string().max(32).describe('What may be spent in the month.'),
-    spent: z.string().max(32).describe('What was spent, starts that still run included.'),
-    reserved: z.string().max(32).optional().describe('What is set aside for first hours of starts. Absent: nothing.'),
+    max: z.string().max(32).describe('The money that may be spent in the month.'),
+    spent: z.string().max(32).describe('The money that was spent, starts that still run included.'),
+    reserved: z
+      .string()
+      .max(32)
+      .optional()
+      .describe('The money that is set aside for first hours of starts. Absent: nothing.'),
   })
   .describe('One part of the budget.');
 
@@ -75,6 +79,6 @@ export const budgetStatusSchema = z
       .optional()
       .describe('resourceVersion of the newest TokenRecord that is counted here. Absent: none is.'),
   })
-  .describe('What was spent of the budget in this month.');
+  .describe('The part of the budget that was spent in this month.');
 
 export type BudgetStatus = z.infer<typeof budgetStatusSchema>;

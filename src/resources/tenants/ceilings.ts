@@ -73,7 +73,7 @@ export const ceilingsSchema = z.object({
     .default([])
     .meta({ 'x-kubernetes-list-type': 'atomic' })
     .describe('GPUs at once. Every entry holds. Empty: no ceiling.'),
-  budget: filled(budgetSchema, 'What the tenant may spend in a calendar month of UTC. Every part holds.'),
+  budget: filled(budgetSchema, 'The money that the tenant may spend in a calendar month of UTC. All limits apply.'),
   objects: filled(objectsSchema, 'Objects in the namespace. ResourceQuota berth enforces it.'),
   images: z
     .array(imagePattern)

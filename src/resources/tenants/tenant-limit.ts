@@ -54,7 +54,9 @@ const heldSchema = z
       .meta({ 'x-kubernetes-list-type': 'atomic' })
       .describe('Requests for which others had ended, and that were taken back or never ran, of the last six hours.'),
   })
-  .describe('What the tenant held and ended for nothing, once that is much: a controller that starts goes on with it.');
+  .describe(
+    'The GPUs that the tenant held and ended for nothing, once that is much: a controller that starts continues from it.',
+  );
 
 export const tenantLimitStatusSchema = z.object({
   held: heldSchema.optional(),

@@ -22,7 +22,7 @@ const MAX_NAME_LENGTH = 256;
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const VARIABLES = `a variable of your client was not set: a session takes ${MAX_ENV} of at most ${MAX_ENV_LENGTH} bytes, with names of letters, digits and _.`;
 const AGENT =
-  'agent forwarding (-A) is not offered: whoever is root in the instance could sign with your keys. Use a key that opens one repository, or push to the instance from your machine.';
+  'agent forwarding (-A) is not offered: any root user in the instance could sign with your keys. Use a key that opens one repository, or push to the instance from your machine.';
 const X11 = 'X11 forwarding (-X) is not offered. Forward a port of a display server in the instance: ssh -L.';
 const NO_TERMINAL = 'there is no terminal: your certificate does not permit one.';
 const NO_INPUT = Buffer.alloc(0);

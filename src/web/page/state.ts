@@ -40,7 +40,7 @@ const FAILURES: Readonly<Record<string, string>> = {
   claims:
     'The identity provider says too little about you, or a name that is reserved. Ask your operator: the log of the dashboard has the reason.',
   'too-large':
-    'What the identity provider says about you is too long for a session. Ask your operator to request fewer claims.',
+    'The claims of the identity provider about you are too long for a session. Ask your operator to request fewer claims.',
 };
 
 setInterval(() => {
@@ -48,6 +48,10 @@ setInterval(() => {
 }, 1000);
 addEventListener('popstate', () => {
   path.value = location.pathname;
+});
+// A link that is opened where the page is open already changes only the fragment.
+addEventListener('hashchange', () => {
+  if (location.hash.startsWith('#code=')) void begin();
 });
 
 /** Goes to another view. Focus goes to its heading, where a reader of the screen begins. */
@@ -123,8 +127,24 @@ export async function signOut(): Promise<void> {
   session.value = null;
 }
 
-/** Finds the session that the browser has. */
+/** The code of a link that signs in, and takes it out of the address: it stays in no history. */
+function takeCode(): string | null {
+  const code = new URLSearchParams(location.hash.slice(1)).get('code');
+  if (code !== null) history.replaceState(null, '', location.pathname);
+  return code;
+}
+
+/** Signs in by a link, or finds the session that the browser has. */
 export async function begin(): Promise<void> {
+  const code = takeCode();
+  let refusal: string | undefined;
+  if (code !== null) {
+    try {
+      return await enter(await callDashboard<Session>('POST', '/session/by-code', { code }));
+    } catch (error) {
+      refusal = messageOf(error);
+    }
+  }
   try {
     await enter(await callDashboard<Session>('GET', '/session'));
   } catch (error) {
@@ -133,6 +153,8 @@ export async function begin(): Promise<void> {
     if (!(error instanceof CallError && error.code === 'not_signed_in')) problem.value = messageOf(error);
     else if (!isSecureContext) {
       problem.value = 'Over plain HTTP your browser keeps no session. Open this page by HTTPS, or on localhost.';
+    } else if (refusal !== undefined) {
+      problem.value = refusal;
     } else if (failed !== null) {
       problem.value = FAILURES[failed] ?? 'You were not signed in. Try again.';
       history.replaceState(null, '', location.pathname);

@@ -83,7 +83,7 @@ it(
 
     await report(`${id}-1`, 'Unhealthy', 1);
     const warning = await waitFor('the warning', async () => (await warningsOf(id)).find((text) => text.includes(GPU)));
-    expect(warning).toMatch(/is unhealthy.*the rent goes on/);
+    expect(warning).toMatch(/is unhealthy.*is still billed/);
     const told = (await stored(id)).status;
     expect(findCondition(told?.conditions, 'GPUHealthy')).toMatchObject({ status: 'False', reason: 'Unhealthy' });
     expect(told?.unhealthyGPUs?.map((gpu) => gpu.id)).toEqual([GPU]);

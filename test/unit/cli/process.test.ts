@@ -66,7 +66,7 @@ it('Ctrl-C while an instance starts leaves it rented, and says so', async () => 
   });
   const { code, stdout, stderr } = await finished(child);
   expect([code, stdout.toString()]).toEqual([130, '']);
-  expect(stderr).toContain('berth: i-1 stays rented and goes on starting.\nberth show i-1 says how far it is');
+  expect(stderr).toContain('berth: i-1 stays rented and keeps starting.\nberth show i-1 says how far it is');
 });
 
 it('a reader that leaves ends a followed log without a word', async () => {

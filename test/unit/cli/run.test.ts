@@ -132,7 +132,7 @@ describe('berth run', () => {
     server.refusesCommands = 409;
     const first = await run('--', 'sh', '-c', 'echo hello; echo kept >file; exit 4');
     expect([first.code, server.isDeleted]).toEqual([125, false]);
-    expect(first.said).toContain('What the program wrote was not fetched: No commands here.');
+    expect(first.said).toContain('The files of the program were not fetched: No commands here.');
     expect(first.said).toContain('berth run --attach i-run1 tries again');
     server.refusesCommands = undefined;
     const again = await run('--attach', 'i-run1');
@@ -165,7 +165,7 @@ describe('Ctrl-C at a terminal of 60 columns asks, and', () => {
     const session = programSession(['sh', '-c', `stty cols 60; exec ${line}`], environment());
     await session.type('', /\[y\/N\] /);
     await session.type('y\r', /begun/);
-    await session.type('\u0003', /go on \(Enter\)\? /);
+    await session.type('\u0003', /continue \(Enter\)\? /);
     return session;
   };
 

@@ -318,7 +318,7 @@ test('a disk that went behind the back of its instance is told, and replaced onl
   await world.reconcile('one');
   expect(world.condition('Ready')).toMatchObject({
     reason: 'DiskLost',
-    message: expect.stringContaining('A start that is asked for makes a new, empty disk.'),
+    message: expect.stringContaining('A start that you ask for makes a new, empty disk.'),
   });
   await world.reconcile('one');
   expect(world.creations()).toEqual([]);

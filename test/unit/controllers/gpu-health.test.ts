@@ -63,7 +63,7 @@ describe('the condition GPUHealthy', () => {
       'keeps an unhealthy GPU',
       { a: 'Healthy', b: 'Unhealthy' },
       {},
-      { is: 'False Unhealthy', says: /^GPU b is .*goes on.*Restart\.$/ },
+      { is: 'False Unhealthy', says: /^GPU b is .*keeps running.*Restart\.$/ },
     ],
     [
       'will leave two',

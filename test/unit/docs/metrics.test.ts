@@ -66,8 +66,8 @@ describe('the alerts', () => {
   it('have a section of the runbooks each, in the same order, which says all that it should', () => {
     expect(sections.map((section) => section.split('\n', 1)[0])).toEqual(ALERTS.map(({ alert }) => alert));
     for (const section of sections) {
-      const parts = section.match(/^\*\*(?:For tenants|Look|Mend|Over)\.?\*\*/gm);
-      expect(parts, section.split('\n', 1)[0]).toEqual(['**For tenants.**', '**Look.**', '**Mend.**', '**Over**']);
+      const parts = section.match(/^\*\*(?:For tenants|Look|Fix|Over)\.?\*\*/gm);
+      expect(parts, section.split('\n', 1)[0]).toEqual(['**For tenants.**', '**Look.**', '**Fix.**', '**Over**']);
       expect(section).toMatch(/^```sh\n.+/m);
     }
   });

@@ -54,6 +54,6 @@ test('the number of cases is that of the data', () => {
     OVERFLOWS,
     NO_OVERFLOWS,
   ].flat();
-  expect(page).toContain(`Beside these threads, ${all.length} cases are kept as data`);
+  expect(page).toContain(`Besides these threads, ${all.length} cases are kept as data`);
   expect(all.filter(({ source }) => source === '')).toEqual([]);
 });

@@ -24,7 +24,7 @@ test('every link leads to a file', () => {
 });
 
 test('every promise names tests, and every test that is named is there', () => {
-  const section = /^## What Berth promises\n(.*?)^## /ms.exec(text)?.[1] ?? '';
+  const section = /^## Promises\n(.*?)^## /ms.exec(text)?.[1] ?? '';
   const promises = section.match(/^- .*(?:\n {2}.*)*/gm) ?? [];
   expect(promises.length).toBeGreaterThanOrEqual(16);
   for (const promise of promises) {

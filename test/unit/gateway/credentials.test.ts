@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { ForbiddenError, NotFoundError } from '../../../src/kube/errors.ts';
 import type { Secret } from '../../../src/kube/types.ts';
 import { Credentials } from '../../../src/gateway/discovery/credentials.ts';
-import { credentialIn, EngineCredential } from '../../../src/gateway/discovery/engine-credential.ts';
+import { credentialIn, EngineCredential } from '../../../src/resources/model-servers/engine-credential.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 import { ModelCluster } from '../../support/model-cluster.ts';
 import { eventually, post, startGateway, type TestGateway } from '../../support/model-gateway.ts';

@@ -115,6 +115,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'tools/lib': DOMAIN,
   'tools/cluster': ['tools/lib', 'src/config', ...DOMAIN],
   'tools/release': ['tools/lib', ...DOMAIN],
+  'tools/english': ['tools/lib'],
   'tools/scripts': ['tools/cluster', 'tools/lib'],
   'tools/bootstrap.mjs': [],
 };

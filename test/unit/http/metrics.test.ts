@@ -287,7 +287,7 @@ describe('GET /instances/{id}/metrics', () => {
     ['the exporter does not answer', {}, 503, 'metrics_unavailable'],
     ['another program answers', { readMonitor: () => Promise.resolve('<html>') }, 503, 'metrics_unavailable'],
     [
-      'the program of the image runs alone',
+      'only the program of the image runs',
       {
         labels: {},
         status: {

@@ -35,7 +35,7 @@ describe('warnings', () => {
       'a GPU is unhealthy',
       {},
       { unhealthyGPUs },
-      /^GPU GPU-7 is unhealthy.*the rent goes on.*on_gpu_failure to restart\.$/,
+      /^GPU GPU-7 is unhealthy.*is still billed.*on_gpu_failure to restart\.$/,
     ],
     [
       'a GPU is unhealthy, and the instance will leave it',
@@ -69,7 +69,7 @@ describe('warnings', () => {
       /measures no GPU: .* neither nvidia-smi nor rocm-smi/,
     ],
     [
-      'the GPUs do not tell their load',
+      'The GPUs do not report their load',
       { installMonitoring: true },
       condition('Monitoring', 'GpuLoadUnknown'),
       /does not measure how busy/,

@@ -57,3 +57,13 @@ test.each(CUSTOM_RESOURCES.map((resource) => [resource.kind, resource] as const)
     expect(inItems.map(([path]) => path)).toEqual([]);
   },
 );
+
+// kubectl and Helm read YAML 1.1, to which these words are booleans and null: a field `on:` would arrive as `true`.
+test.each(CUSTOM_RESOURCES.map((resource) => [resource.kind, resource] as const))(
+  'no field of %s has a name that YAML reads as another value',
+  (kind, resource) => {
+    const words = /\.(?:y|n|yes|no|on|off|true|false|null|~)$/i;
+    const fields = fieldsOf(schemaOf(resource), kind);
+    expect(fields.map(([path]) => path).filter((path) => words.test(path))).toEqual([]);
+  },
+);

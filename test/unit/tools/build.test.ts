@@ -1,9 +1,24 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { createHash } from 'node:crypto';
+import { execFileSync } from 'node:child_process';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { arch, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ensurePrograms, missingPrograms, programFolder } from '../../../tools/lib/go/build.ts';
-import { programsFor } from '../../../tools/lib/go/programs.ts';
+import { kubernetesVersion, kwokVersion, lockedVersion, programsFor } from '../../../tools/lib/go/programs.ts';
+import { readPins, type Pins } from '../../../tools/lib/go/archives.ts';
 import type { Progress, Step } from '../../../tools/lib/progress.ts';
 
 /** Stands in for Go: writes down its calls, makes the output file, and fails at the program named in `fail`. */
@@ -23,10 +38,15 @@ esac
 let folder = '';
 let cache = '';
 const steps: Step[] = [];
-const progress: Progress = { step: (step) => void steps.push(step), line: () => undefined, end: () => undefined };
+const lines: string[] = [];
+const progress: Progress = {
+  step: (step) => void steps.push(step),
+  line: (text) => void lines.push(text),
+  end: () => undefined,
+};
 
-function build(signal = new AbortController().signal): Promise<string> {
-  return ensurePrograms({ cache, realNode: false, tidy: true, progress, signal });
+function build(signal = new AbortController().signal, pins: Pins = new Map()): Promise<string> {
+  return ensurePrograms({ cache, realNode: false, tidy: true, progress, signal, pins });
 }
 
 function builtPackages(): string[] {
@@ -37,6 +57,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'berth-build-'));
   cache = join(folder, 'cache');
   steps.length = 0;
+  lines.length = 0;
   mkdirSync(join(folder, 'bin'));
   writeFileSync(join(folder, 'bin', 'go'), FAKE_GO);
   chmodSync(join(folder, 'bin', 'go'), 0o755);
@@ -110,5 +131,97 @@ describe('ensurePrograms', () => {
       message: expect.stringContaining('cannot be written') as string,
       remedy: expect.stringContaining('BERTH_CACHE') as string,
     });
+  });
+});
+
+describe.runIf(process.platform === 'linux')('ensurePrograms from releases', () => {
+  const processor = arch() === 'arm64' ? 'arm64' : 'amd64';
+  const kubernetes = `dl.k8s.io/release/v${kubernetesVersion()}/bin/linux/${processor}`;
+  const kwok = `github.com/kubernetes-sigs/kwok/releases/download/v${kwokVersion()}`;
+  const etcd = `v${lockedVersion('kubernetes', 'go.etcd.io/etcd/server/v3')}`;
+  const etcdName = `etcd-${etcd}-linux-${processor}`;
+  let files: Map<string, Buffer>;
+  let server: Server;
+
+  /** The hashes of what the mirror has. */
+  function pins(): Pins {
+    return new Map(
+      [...files].map(([place, content]) => [place, createHash('sha256').update(content).digest('hex')] as const),
+    );
+  }
+
+  beforeEach(async () => {
+    const names = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl', 'kubelet', 'kube-proxy'];
+    mkdirSync(join(folder, etcdName));
+    writeFileSync(join(folder, etcdName, 'etcd'), 'downloaded etcd');
+    files = new Map([
+      ...names.map((name) => [`${kubernetes}/${name}`, Buffer.from(`downloaded ${name}`)] as const),
+      [`${kwok}/kwok-linux-${processor}`, Buffer.from('downloaded kwok')],
+      [`${kwok}/stage-fast.yaml`, Buffer.from('downloaded stages')],
+      [
+        `github.com/etcd-io/etcd/releases/download/${etcd}/${etcdName}.tar.gz`,
+        execFileSync('tar', ['-czf', '-', '-C', folder, etcdName]),
+      ],
+    ]);
+    server = createServer(({ url = '' }, response) => {
+      const content = files.get(url.slice('/mirror/'.length));
+      response.writeHead(content === undefined ? 403 : 200, { 'content-length': content?.length ?? 0 }).end(content);
+    });
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+    vi.stubEnv('BERTH_MIRROR', `http://127.0.0.1:${(server.address() as AddressInfo).port}/mirror/`);
+  });
+
+  afterEach(() => void server.close());
+
+  it('downloads all programs of a control plane, and calls no Go', async () => {
+    const programs = await build(undefined, pins());
+    for (const { name } of programsFor({ realNode: false })) {
+      expect(readFileSync(join(programs, name), 'utf8')).toBe(`downloaded ${name}`);
+      expect(statSync(join(programs, name)).mode & 0o111).toBe(0o111);
+    }
+    expect(readFileSync(join(programs, 'kwok-stages.yaml'), 'utf8')).toBe('downloaded stages');
+    expect(readdirSync(programs)).toHaveLength(7);
+    expect(existsSync(join(folder, 'calls'))).toBe(false);
+    expect(steps.at(0)?.title).toBe('Downloading kube-apiserver');
+    expect(steps.at(0)?.detail?.()).toMatch(/^ \(\d+ of \d+ MB\)$/);
+    expect(lines).toEqual([]);
+  });
+
+  it('builds what no release has, and what its host refuses, and says so in one line', async () => {
+    const known = pins();
+    files.delete(`${kubernetes}/kubectl`);
+    const programs = await build(undefined, known);
+    expect(readFileSync(join(programs, 'kube-scheduler'), 'utf8')).toBe('downloaded kube-scheduler');
+    expect(readFileSync(join(programs, 'kubectl'), 'utf8')).toBe('program\n');
+    expect(lines.filter((line) => line.includes('downloaded'))).toEqual([
+      expect.stringMatching(/: kubectl \(127\.0\.0\.1:\d+ answers 403\)\.$/),
+    ]);
+    expect(builtPackages()).toHaveLength(1);
+  });
+
+  it('builds what comes with another hash, says so, and keeps and runs nothing of the file', async () => {
+    const known = pins();
+    files.set(`${kubernetes}/kube-scheduler`, Buffer.from('another program'));
+    const programs = await build(undefined, known);
+    expect(readFileSync(join(programs, 'kube-scheduler'), 'utf8')).toBe('program\n');
+    expect(lines.filter((line) => line.includes('downloaded'))).toEqual([
+      expect.stringMatching(
+        /: kube-scheduler \(127\.0\.0\.1:\d+ has another file than its makers published, with the sha256 [0-9a-f]{64}: nothing of it is kept\)\.$/,
+      ),
+    ]);
+    expect(readdirSync(programs).filter((name) => name.includes('download'))).toEqual([]);
+    expect(builtPackages()).toHaveLength(1);
+  });
+
+  it('builds everything where BERTH_MIRROR is none', async () => {
+    vi.stubEnv('BERTH_MIRROR', 'none');
+    await build(undefined, pins());
+    expect(builtPackages()).toHaveLength(6);
+  });
+
+  it('knows the hashes of the locked versions', async () => {
+    const known = await readPins();
+    expect([...files.keys()].filter((place) => !known.has(place))).toEqual([]);
+    expect([...known.values()].every((hash) => /^[0-9a-f]{64}$/.test(hash))).toBe(true);
   });
 });

@@ -89,14 +89,14 @@ describe('prepareScript', () => {
     expect(await prepare('test', host, { interactive: true })).toBe('ready');
     expect(host.asked).toHaveLength(1);
     host.failure = '`apt-get install` failed: E: no network';
-    expect(await prepare('test', host, { yes: true })).toMatch(/^Error: .*E: no network\nWhat to do: .*without --yes/);
+    expect(await prepare('test', host, { yes: true })).toMatch(/^Error: .*E: no network\nNext step: .*without --yes/);
   });
 
   it('says in one message what a script lacks, what it is for, and the command that brings it', async () => {
     expect(await prepare('e2e', new FakeHost('ipset', 'rsync'))).toBe(
       [
         'Error: `npm run e2e` cannot run: this machine lacks ipset, rsync.',
-        'What to do: This installs the packages and runs it: npm run e2e -- --yes',
+        'Next step: This installs the packages and runs it: npm run e2e -- --yes',
         '  | ipset holds the addresses that network policies allow',
         '  | rsync copies files to and from instances',
       ].join('\n'),
@@ -107,29 +107,29 @@ describe('prepareScript', () => {
     const host = new FakeHost('go', 'rsync');
     const text = await prepare('image', host, { yes: true });
     expect(host.installed).toEqual([]);
-    expect(text).toMatch(/lacks go, rsync\.\nWhat to do: Install Go .*npm run image -- --yes\n {2}\| go builds/);
+    expect(text).toMatch(/lacks go, rsync\.\nNext step: Install Go .*npm run image -- --yes\n {2}\| go builds/);
   });
 
   it('names root, the system and the package manager where they are what is missing', async () => {
     const user = new FakeHost();
     user.isRoot = false;
-    expect(await prepare('chaos', user)).toMatch(/containers need root\.\nWhat to do: Then run: sudo npm run chaos$/);
+    expect(await prepare('chaos', user)).toMatch(/containers need root\.\nNext step: Then run: sudo npm run chaos$/);
     const mac = new FakeHost();
     mac.platform = 'darwin';
-    expect(await prepare('bench:ssh', mac)).toMatch(/containers need Linux\.\nWhat to do: Run it on Linux, as root/);
+    expect(await prepare('bench:ssh', mac)).toMatch(/containers need Linux\.\nNext step: Run it on Linux, as root/);
     const fedora = new FakeHost();
     fedora.manager = 'dnf';
-    expect(await prepare('image', fedora)).toMatch(/lacks apt-get\.\nWhat to do: .*docker build/);
+    expect(await prepare('image', fedora)).toMatch(/lacks apt-get\.\nNext step: .*docker build/);
     const bare = new FakeHost('Python venv');
     bare.manager = undefined;
-    expect(await prepare('bench:gateway', bare)).toMatch(/What to do: Install Python venv by hand/);
+    expect(await prepare('bench:gateway', bare)).toMatch(/Next step: Install Python venv by hand/);
   });
 
   it('says that the unit tests run without a way to a cluster', async () => {
     const requireCluster = () => Promise.reject(new LocalFailure('No way.', 'Install Docker.'));
     const text = await prepare('test', new FakeHost(), { requireCluster });
     expect(text).toBe(
-      'Error: No way.\nWhat to do: Install Docker. Without a cluster the unit tests run: npm test -- --project "unit*"',
+      'Error: No way.\nNext step: Install Docker. The unit tests run without a cluster: npm test -- --project "unit*"',
     );
     expect(await prepare('bench:http', new FakeHost(), { requireCluster })).not.toContain('unit');
     expect(await prepare('e2e', new FakeHost(), { requireCluster })).toBe('ready');
@@ -140,7 +140,7 @@ describe('the scripts of package.json', () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>;
   };
-  const parts = new Set(['check:types', 'check:lint', 'check:format', 'check:dead', 'check:crds']);
+  const parts = new Set(['check:types', 'check:lint', 'check:format', 'check:dead', 'check:crds', 'check:english']);
 
   it.each(Object.keys(scripts).filter((name) => !parts.has(name)))('%s starts on a fresh machine', (name) => {
     const commands = (scripts[name] ?? '').split(' && ');

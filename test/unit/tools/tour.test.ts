@@ -18,7 +18,14 @@ const REAL: TourOffer = {
   simulated: false,
   available: 2,
 };
-const SERVER = { url: 'http://127.0.0.1:1/api/v1', apiKey: 'key', sshPort: 2, metricsPort: 3, envFile: '/s/local.env' };
+const SERVER = {
+  url: 'http://127.0.0.1:1/api/v1',
+  apiKey: 'key',
+  sshPort: 2,
+  metricsPort: 3,
+  envFile: '/s/local.env',
+  signIn: undefined,
+};
 
 function facts(offers: TourOffer[]): TourFacts {
   return {
@@ -42,6 +49,14 @@ describe('the tour', () => {
     const tour = tourOf(facts([SIMULATED]));
     for (const value of [SERVER.url, SERVER.apiKey, '/s/kubeconfig', '/s/local.env', 'port 2'])
       expect(tour).toContain(value);
+  });
+
+  it('has the link that signs in, and for a given cluster the command that makes a token', () => {
+    const given = facts([SIMULATED]);
+    expect(tourOf(given)).toContain('kubectl create token NAME --audience=berth');
+    const tour = tourOf({ ...given, server: { ...SERVER, offers: [], signIn: 'http://localhost:1/dashboard#code=x' } });
+    expect(tour).toContain('http://localhost:1/dashboard#code=x\n');
+    expect(tour).toContain('npm run sign-in');
   });
 
   it('consists of lines that a shell can read one by one', async () => {

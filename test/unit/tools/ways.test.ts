@@ -3,18 +3,18 @@ import { describe, expect, it } from 'vitest';
 import { LocalFailure } from '../../../tools/lib/failure.ts';
 import { chooseWay, type HostFacts } from '../../../tools/cluster/ways.ts';
 
-const NOTHING: HostFacts = { given: false, engine: undefined, kind: false, go: judgeGo(undefined), cached: false };
+const NOTHING: HostFacts = { given: false, engine: undefined, kind: false, go: judgeGo(undefined), ready: false };
 
 describe('chooseWay', () => {
   it('prefers a given cluster to kind, and kind to a build', () => {
     const go = judgeGo('go version go1.26.8 linux/amd64');
-    expect(chooseWay({ given: true, engine: 'docker', kind: true, go, cached: true })).toBe('given');
+    expect(chooseWay({ given: true, engine: 'docker', kind: true, go, ready: true })).toBe('given');
     expect(chooseWay({ ...NOTHING, engine: 'podman', kind: true, go })).toBe('kind');
     expect(chooseWay({ ...NOTHING, engine: 'docker', kind: false, go })).toBe('built');
   });
 
-  it('needs no Go when the programs are built', () => {
-    expect(chooseWay({ ...NOTHING, cached: true })).toBe('built');
+  it('needs no Go when the programs are built or can be downloaded', () => {
+    expect(chooseWay({ ...NOTHING, ready: true })).toBe('built');
   });
 
   it('says what each of the three ways lacks', () => {

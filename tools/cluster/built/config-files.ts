@@ -109,7 +109,7 @@ state = "/run/containerd"
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
   sandbox = ${JSON.stringify(PAUSE_IMAGE)}
 [plugins.'io.containerd.cri.v1.runtime']
-  # Without CAP_SYS_RESOURCE runc fails when it must lower a score.
+  # If CAP_SYS_RESOURCE is missing, runc fails when it must lower a score.
   restrict_oom_score_adj = true
 [plugins.'io.containerd.cri.v1.runtime'.cni]
   bin_dirs = [${JSON.stringify(cniFolder)}]

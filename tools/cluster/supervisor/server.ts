@@ -14,6 +14,7 @@ import { Tether } from '../../lib/tether.ts';
 import { BUSYBOX_IMAGE } from '../built/real-node.ts';
 import { TOOLS_IMAGE } from '../../lib/images/tools-image.ts';
 import type { TourOffer } from '../tour.ts';
+import { makeAdministrator, signInLink } from '../sign-in.ts';
 import { createLocalKey, deleteLocalKey } from './local-key.ts';
 import { waitFor } from '../../lib/wait.ts';
 
@@ -30,6 +31,8 @@ export interface RunningServer {
   sshPort: number;
   metricsPort: number;
   envFile: string;
+  /** Signs in to the dashboard once; undefined in a cluster that was given, where nobody gets rights by this. */
+  signIn: string | undefined;
   /** The offers at the time when the server became ready. */
   offers: TourOffer[];
   broken: Promise<LocalFailure>;
@@ -72,8 +75,10 @@ export async function startServer(
   const offers = await readOffers(`${url}/offers`, apiKey, signal);
   const envFile = join(state, 'local.env');
   writeFileSync(envFile, environmentFile({ url, apiKey, ...cluster }), { mode: 0o600 });
+  if (cluster.way !== 'given') await makeAdministrator(cluster.client, signal);
+  const signIn = cluster.way === 'given' ? undefined : await signInLink(cluster.client, url);
   const started = stack.move();
-  return { url, apiKey, sshPort, metricsPort, envFile, offers, broken, stop: () => started.disposeAsync() };
+  return { url, apiKey, sshPort, metricsPort, envFile, signIn, offers, broken, stop: () => started.disposeAsync() };
 }
 
 interface ProcessOptions {

@@ -6,6 +6,7 @@ import { tryLock, type FileLock } from '../lock.ts';
 import type { Progress } from '../progress.ts';
 import { isExecutable, run } from '../shell.ts';
 import { waitFor } from '../wait.ts';
+import { downloadable, downloadPrograms, dropPartials, readPins, type Pins } from './archives.ts';
 import { diagnoseBuild } from './diagnose.ts';
 import { requireGo } from './find.ts';
 import {
@@ -34,6 +35,8 @@ export interface BuildOptions {
   tidy: boolean;
   progress: Progress;
   signal: AbortSignal;
+  /** The releases that may be downloaded; those of deploy/local/archives.sha256 by default. */
+  pins?: Pins;
 }
 
 /** Where finished programs of these locked versions live. */
@@ -49,44 +52,62 @@ export async function missingPrograms(cache: string, realNode: boolean): Promise
 }
 
 /**
- * Builds what is missing and returns the folder of the programs. After an interruption the next call goes on with the
- * first unfinished program. Of two checkouts the second waits for the first, and shares its result.
+ * Downloads what is missing, builds what cannot be downloaded, and returns the folder of the programs. After an
+ * interruption the next call goes on with the first unfinished program. Of two checkouts the second waits for the first, and shares its result.
  * Throws LocalFailure with the last lines of the compiler.
  */
 export async function ensurePrograms(options: BuildOptions): Promise<string> {
-  const { cache, realNode, progress, signal } = options;
+  const { cache, progress, signal } = options;
   const folder = programFolder(cache);
-  if (await isComplete(options)) return folder;
-  const go = await requireGo();
+  if ((await missingFiles(options)).length === 0) return folder;
   await makeFolders(cache, folder);
   const lock = await takeLock(join(cache, 'build.lock'), progress, signal);
   try {
-    await claimGoFolder(cache);
-    const missing = await missingPrograms(cache, realNode);
-    if (missing.length > 5) await requireSpace(cache);
-    for (const [position, program] of missing.entries()) {
-      progress.step({
-        title: `Building ${program.name}`,
-        index: position + 1,
-        total: missing.length,
-        expect: program.seconds,
-        next: missing[position + 1]?.name ?? 'start the cluster',
-      });
-      await buildProgram(go, program, options);
-    }
-    await writeStages(go, folder, options);
-    if (options.tidy) await dropGoFolder(cache, progress);
-    progress.end();
+    const pins = options.pins ?? (await readPins());
+    await downloadPrograms({ folder, missing: await missingFiles(options), pins, progress, signal });
+    if ((await missingFiles(options)).length > 0) await buildMissing(folder, options);
   } finally {
     lock.release();
   }
   return folder;
 }
 
-async function isComplete({ cache, realNode }: BuildOptions): Promise<boolean> {
+async function buildMissing(folder: string, options: BuildOptions): Promise<void> {
+  const { cache, realNode, progress } = options;
+  const go = await requireGo();
+  await claimGoFolder(cache);
   const missing = await missingPrograms(cache, realNode);
-  const stages = await readFile(join(programFolder(cache), KWOK_STAGES), 'utf8').catch(() => undefined);
-  return missing.length === 0 && stages !== undefined;
+  if (missing.length > 5) await requireSpace(cache);
+  for (const [position, program] of missing.entries()) {
+    progress.step({
+      title: `Building ${program.name}`,
+      index: position + 1,
+      total: missing.length,
+      expect: program.seconds,
+      next: missing[position + 1]?.name ?? 'start the cluster',
+    });
+    await buildProgram(go, program, options);
+  }
+  if (!(await hasStages(cache))) await writeStages(go, folder, options);
+  await dropPartials(folder);
+  if (options.tidy) await dropGoFolder(cache, progress);
+  progress.end();
+}
+
+/** Whether this machine needs Go for a cluster: some program is neither in the cache nor in a release. */
+export async function needsGo(cache: string, realNode: boolean): Promise<boolean> {
+  const missing = await missingFiles({ cache, realNode });
+  return downloadable(missing, await readPins()).length < missing.length;
+}
+
+/** The names of the files that the folder of the programs lacks. */
+async function missingFiles({ cache, realNode }: Pick<BuildOptions, 'cache' | 'realNode'>): Promise<string[]> {
+  const programs = (await missingPrograms(cache, realNode)).map(({ name }) => name);
+  return (await hasStages(cache)) ? programs : [...programs, KWOK_STAGES];
+}
+
+async function hasStages(cache: string): Promise<boolean> {
+  return (await readdir(programFolder(cache)).catch((): string[] => [])).includes(KWOK_STAGES);
 }
 
 async function makeFolders(cache: string, folder: string): Promise<void> {

@@ -12,7 +12,7 @@ const DIAGNOSES: readonly Diagnosis[] = [
     pattern: /no space left on device|disk quota exceeded/i,
     cause: 'the disk is full',
     remedy:
-      'Free 8 GB, or set BERTH_CACHE to a folder on a larger disk, and run the command again: it goes on from here.',
+      'Free 8 GB, or set BERTH_CACHE to a folder on a larger disk, and run the command again: it continues from here.',
   },
   {
     pattern: /go: (?:errors parsing|download) .*toolchain|requires go >= |go\.mod requires go|toolchain not available/i,
@@ -29,14 +29,13 @@ const DIAGNOSES: readonly Diagnosis[] = [
   {
     pattern: /verifying .*: checksum mismatch|SECURITY ERROR/i,
     cause: 'a downloaded module is not the one that go.sum locks',
-    remedy:
-      'Do not go on with this proxy: set GOPROXY to one you trust, delete the go/mod folder of the cache, try again.',
+    remedy: 'Do not use this proxy: set GOPROXY to one you trust, delete the go/mod folder of the cache, try again.',
   },
   {
     pattern: /signal: killed|cannot allocate memory|out of memory/i,
     cause: 'the compiler was killed, usually because memory ran out',
     remedy:
-      'Give the machine 4 GB of memory or more, or set GOFLAGS=-p=1, and run the command again: it goes on from here.',
+      'Give the machine 4 GB of memory or more, or set GOFLAGS=-p=1, and run the command again: it continues from here.',
   },
 ];
 
@@ -44,6 +43,6 @@ const DIAGNOSES: readonly Diagnosis[] = [
 export function diagnoseBuild(program: string, output: string): LocalFailure {
   const found = DIAGNOSES.find(({ pattern }) => pattern.test(output));
   const cause = found?.cause ?? 'the Go compiler reported an error';
-  const remedy = found?.remedy ?? 'Read the lines below; run the command again to go on from this program.';
+  const remedy = found?.remedy ?? 'Read the lines below; run the command again to continue from this program.';
   return new LocalFailure(`Building ${program} failed: ${cause}.`, remedy, lastLines(output, 12));
 }

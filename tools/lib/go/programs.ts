@@ -118,7 +118,8 @@ export function kwokVersion(): string {
   return lockedVersion('kubernetes', 'sigs.k8s.io/kwok');
 }
 
-function lockedVersion(folder: Module, module: string): string {
+/** The version of a module that a go.mod locks, without the `v`. */
+export function lockedVersion(folder: Module, module: string): string {
   const words = moduleFile(folder, 'go.mod')
     .split('\n')
     .map((line) => line.trim().split(' '));

@@ -62,7 +62,7 @@ function materials({ commit, locks, bill }: Build): Material[] {
 export function provenance(build: Build): object {
   return {
     buildDefinition: {
-      buildType: `${SOURCE}/blob/main/SECURITY.md#what-is-signed`,
+      buildType: `${SOURCE}/blob/main/SECURITY.md#signatures`,
       externalParameters: { source: `git+${SOURCE}`, commit: build.commit, command: 'npm run release' },
       internalParameters: {},
       resolvedDependencies: materials(build),

@@ -35,7 +35,7 @@ async function repairChild<T extends KubeObject>(
     return { child: repaired, hasConflict: false };
   } catch (error) {
     if (!REFUSALS.some((refusal) => error instanceof refusal)) throw error;
-    log.warn({ err: error, ...object }, 'Owner and labels of an object were not restored; going on without them');
+    log.warn({ err: error, ...object }, 'Owner and labels of an object were not restored; continuing without them');
     return { child, hasConflict: error instanceof ConflictError };
   }
 }
@@ -61,7 +61,7 @@ async function noteDisk({ deps, key, context }: Run, { stored }: WithStored): Pr
     deps.fence.wrote(key, deps.stores.instances, noted);
   } catch (error) {
     if (!REFUSALS.some((refusal) => error instanceof refusal)) throw error;
-    context.log.warn({ err: error }, 'The disk was not noted on its instance; going on without it');
+    context.log.warn({ err: error }, 'The disk was not noted on its instance; continuing without it');
   }
 }
 

@@ -19,7 +19,7 @@ function isRestored({ metadata, status }: Seen): boolean {
 export function lossOf(instance: Seen): Ending | undefined {
   if (instance.status?.disk === undefined && !isRestored(instance)) return undefined;
   const name = diskNameOf(instance);
-  const message = `The disk of this instance, PersistentVolumeClaim ${name}, is not there: it was deleted, or a backup has not brought it back yet. When it comes back, the instance goes on with it. A start that is asked for makes a new, empty disk.`;
+  const message = `The disk of this instance, PersistentVolumeClaim ${name}, is not there: it was deleted, or a backup has not brought it back yet. When it comes back, the instance uses it again. A start that you ask for makes a new, empty disk.`;
   return { reason: 'DiskLost', message };
 }
 

@@ -223,6 +223,6 @@ function notReadyAfterRun(pod: Pod, due: number): Deadline {
   }
   const exit = (state?.terminated ?? lastState?.terminated)?.exitCode;
   const code = exit === undefined ? '' : ` Its last exit code was ${exit}.`;
-  const message = `The container ended ${restartCount} times before the instance was ready.${code} See that the image, its command and onStart go on running.`;
+  const message = `The container ended ${restartCount} times before the instance was ready.${code} See that the image, its command and onStart keep running.`;
   return { at: restartCount >= MOST_RESTARTS ? 0 : due, ending: { reason: 'ContainerFailed', message } };
 }

@@ -227,12 +227,12 @@ const REFUSALS: Readonly<Record<string, { isAsked: (value: unknown) => boolean; 
     isAsked: (value) => value === true,
     words: 'This engine gives no log probabilities. Remove the field.',
   },
-  functions: { isAsked: isSet, words: "This engine takes 'tools' alone. Send the functions as tools." },
-  function_call: { isAsked: isSet, words: "This engine takes 'tool_choice' alone. Send the choice there." },
-  audio: { isAsked: isSet, words: 'This engine answers with text alone. Remove the field.' },
+  functions: { isAsked: isSet, words: "This engine takes only 'tools'. Send the functions as tools." },
+  function_call: { isAsked: isSet, words: "This engine takes only 'tool_choice'. Send the choice there." },
+  audio: { isAsked: isSet, words: 'This engine answers only with text. Remove the field.' },
   modalities: {
     isAsked: (value) => Array.isArray(value) && value.some((one) => one !== 'text'),
-    words: "This engine answers with text alone. Send ['text'].",
+    words: "This engine answers only with text. Send ['text'].",
   },
   web_search_options: {
     isAsked: isSet,

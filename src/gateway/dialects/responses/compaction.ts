@@ -8,7 +8,7 @@ const TRIGGER = 'compaction_trigger';
 
 /** What the model is asked in place of the trigger. */
 const QUESTION =
-  'Sum up this conversation for an assistant who will go on with it and sees nothing but your summary. Name the task and its constraints in the words of the user, what was decided and why, what was done and found, with the exact names of files, commands and values that are still needed, and what is left to do. Write the summary alone, and call no tool.';
+  'Sum up this conversation for an assistant who will continue it and sees nothing but your summary. Name the task and its constraints in the words of the user, what was decided and why, what was done and found, with the exact names of files, commands and values that are still needed, and what is left to do. Write only the summary, and call no tool.';
 
 /** Whether the input of a body ends with OpenAI's sign that the conversation is to be summed up. */
 export function asksToCompact(input: unknown): boolean {
@@ -49,7 +49,7 @@ export function compacted(response: unknown): Json {
   if (summaries.length === 0)
     throw new DialectError({
       status: 502,
-      message: 'The model wrote no summary of the conversation. Try again, or go on without compaction.',
+      message: 'The model wrote no summary of the conversation. Try again, or continue without compaction.',
       code: 'bad_upstream_response',
     });
   return { id, object: 'response.compaction', created_at, output: summaries, usage };

@@ -58,7 +58,7 @@ const OWN_TOOLS: Readonly<Record<OwnToolName, OwnTool>> = {
     item: 'apply_patch_call',
     field: 'operation',
     description:
-      'Creates, changes or deletes a file. A diff has a line with @@ before each place that it changes, and there lines that begin with a space for context, with - for what goes and with + for what comes. That of a new file has lines with + alone. It has no numbers of lines.',
+      'Creates, changes or deletes a file. A diff has a line with @@ before each place that it changes, and there lines that begin with a space for context, with - for what goes and with + for what comes. The diff of a new file has only lines with +. It has no numbers of lines.',
     parameters: {
       type: 'object',
       properties: {

@@ -33,7 +33,7 @@ function versionOf(): string {
       continue;
     }
   }
-  throw new Error('Berth has no package.json beside it.');
+  throw new Error('Berth has no package.json next to it.');
 }
 
 /**

@@ -86,9 +86,9 @@ export const readEventsRoute = route({
   compressed: true,
   summary: 'Read or follow the history of an instance',
   description:
-    'What happened to it, in words. It answers for a week after the instance is gone, too. With Accept: ' +
+    'The history of the instance, in words. It answers for a week after the instance is gone, too. With Accept: ' +
     'text/event-stream: event (one that the client has not, or that happened again), end (the instance is gone: the ' +
-    'last event). A stream ends after an hour, and after 15 minutes without an event; it goes on at any replica with ' +
+    'last event). A stream ends after an hour, and after 15 minutes without an event; it continues at any replica with ' +
     'the last id as Last-Event-ID.',
   success: { status: 200, schema: eventListSchema, description: 'The history, oldest first: at most 100 events.' },
   events: 'event, end',

@@ -67,7 +67,7 @@ const poolSchema = z
       }),
     ),
   })
-  .describe('A GPUPool. Without any, all GPU nodes are in the pool default, at no price.');
+  .describe('A GPUPool. When there is none, all GPU nodes are in the pool default, at no price.');
 
 const ceilingSchema = z
   .object({

@@ -54,7 +54,7 @@ export const createInstanceRoute = routeWithBody({
   summary: 'Rent an instance',
   description:
     'Answers 201 when the controller has granted a place, or 409 with alternatives when nothing was rented. An ask_id ' +
-    'that no offer has is 409 offer_unavailable too: offers come and go. Without a body it rents the cheapest free offer. ' +
+    'that no offer has is 409 offer_unavailable too: offers come and go. When there is no body, it rents the cheapest free offer. ' +
     'With on_no_capacity queue an instance that no place is free for is 201 too: it waits, as pending, with its ' +
     'place_in_line.',
   request: {

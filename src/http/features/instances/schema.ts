@@ -47,7 +47,7 @@ const wantedGpuSchema = z
   })
   .superRefine(({ isolation, mig_profile: profile }, context) => {
     if (!profile || !isolation || isolation === 'mig') return;
-    const message = 'expected mig, or no isolation, beside mig_profile';
+    const message = 'expected mig, or no isolation, with mig_profile';
     context.addIssue({ code: 'custom', path: ['isolation'], message });
   })
   .describe('Which GPUs to rent, in place of an ask_id: the cheapest free offer that fits.');
@@ -57,12 +57,12 @@ const idleTimeoutSchema = spec.idleTimeout.unwrap();
 const maxPriceSchema = spec.maxPricePerHour.unwrap();
 const expirySchema = z
   .enum(EXPIRY)
-  .describe('What happens after max_duration or idle_timeout. stop (default) keeps the disk.');
+  .describe('The action after max_duration or idle_timeout. stop (default) keeps the disk.');
 
 const gpuFailureSchema = z
   .enum(GPU_FAILURE)
   .describe(
-    'What happens when a GPU stays unhealthy for a minute. keep (default): nothing, and the rent goes on. restart: the start ends, and another begins on healthy GPUs; what is in memory is lost.',
+    'The action when a GPU stays unhealthy for a minute. keep (default): nothing, and the instance is still billed. restart: the start ends, and another begins on healthy GPUs; what is in memory is lost.',
   );
 
 export const createInstanceSchema = named(
@@ -121,7 +121,7 @@ export const createInstanceSchema = named(
       run_as_root: z
         .boolean()
         .describe(
-          'Programs and sessions are those of root, whatever user the image names. Without it sudo does nothing in an image with a user of its own.',
+          'Programs and sessions are those of root, whatever user the image names. When false, sudo does nothing in an image with a user of its own.',
         )
         .nullish(),
       max_duration: maxDurationSchema.nullish(),
@@ -130,7 +130,7 @@ export const createInstanceSchema = named(
       on_gpu_failure: gpuFailureSchema.nullish(),
       on_no_capacity: z
         .enum(NO_CAPACITY)
-        .describe('What to do when no place is free. fail (default): 409. queue: 201, and the instance waits in line.')
+        .describe('The action when no place is free. fail (default): 409. queue: 201, and the instance waits in line.')
         .nullish(),
       max_price_per_hour: maxPriceSchema
         .describe(
@@ -139,7 +139,7 @@ export const createInstanceSchema = named(
         .nullish(),
       disk_policy: z
         .enum(DISK_POLICIES)
-        .describe('What becomes of the disk when the instance is deleted: delete (default) or retain.')
+        .describe('The action for the disk when the instance is deleted: delete (default) or retain.')
         .nullish(),
     })
     .superRefine((body, context) => {
@@ -148,7 +148,7 @@ export const createInstanceSchema = named(
       const message = 'expected either ask_id or gpu: an offer has its GPUs';
       context.addIssue({ code: 'custom', path: ['gpu'], message });
     })
-    .describe('What to rent. Every field, and the whole body, may be absent or null.'),
+    .describe('The instance to rent. Every field, and the whole body, may be absent or null.'),
 );
 
 export const updateInstanceSchema = named(
@@ -176,7 +176,7 @@ export const updateInstanceSchema = named(
         .describe('SSH keys that open the instance from now on. null or empty: all keys of the tenant.')
         .nullish(),
     })
-    .describe('What to change. An absent field keeps its value.'),
+    .describe('The fields to change. An absent field keeps its value.'),
 );
 
 const portSchema = z.object({
@@ -194,8 +194,8 @@ export const instanceSchema = named(
       name: z.string().nullable(),
       label: z.string().nullable(),
       type: z.literal([0, 1]).meta({ type: 'integer' }).describe('0: on demand, 1: interruptible.'),
-      state: z.enum(STATES).describe('What the instance does now.'),
-      desired_state: z.enum(POWER_STATES).describe('What the instance is meant to do; PATCH changes it.'),
+      state: z.enum(STATES).describe('The state of the instance now.'),
+      desired_state: z.enum(POWER_STATES).describe('The state that the instance is meant to reach; PATCH changes it.'),
       reason: z.enum(REASONS).describe('For programs: why it is in this state.'),
       message: z.string().describe('For people: why it is in this state, as the scheduler or the kubelet reports it.'),
       stages: z.partialRecord(z.enum(STAGES), timeSchema).describe('When this start reached each stage.'),
@@ -238,7 +238,7 @@ export const instanceSchema = named(
       usage: z
         .object({ gpu_seconds: z.number(), cost: z.string(), currency: z.string() })
         .nullable()
-        .describe('What the starts that have ended used and cost.'),
+        .describe('Use and cost of the starts that have ended.'),
       ssh: z
         .object({
           host: z.string(),
@@ -252,7 +252,7 @@ export const instanceSchema = named(
       env_names: z
         .array(z.string())
         .describe(
-          'Names of the variables that the instance was given beside those of its template. No record has a value.',
+          'Names of the variables that the instance was given besides those of its template. No record has a value.',
         ),
       command: z.array(z.string()).nullable().describe('As it was sent. null: as the template or the image has it.'),
       args: z.array(z.string()).nullable().describe('As it was sent. null: as the template or the image has it.'),
@@ -266,14 +266,14 @@ export const instanceSchema = named(
       on_no_capacity: z
         .enum(NO_CAPACITY)
         .describe(
-          'What happens when no place is free for a start that is asked for. After a preemption or the loss of a node the instance waits.',
+          'The action when no place is free for a start that is asked for. After a preemption or the loss of a node the instance waits.',
         ),
       disk_policy: z.enum(DISK_POLICIES),
       place_in_line: z
         .int()
         .nullable()
         .describe(
-          'While the instance waits for a place: 1, and one more for each instance of any tenant that comes first and waits for GPUs of a kind that would do for this one. On demand comes before interruptible, then the older. One that comes later may be served earlier, where the place does not fit those before it. Up to a second old; no event is sent when it alone changes.',
+          'While the instance waits for a place: 1, and one more for each instance of any tenant that comes first and waits for GPUs of a kind that would do for this one. On demand comes before interruptible, then the older. One that comes later may be served earlier, where the place does not fit those before it. Up to a second old; no event is sent when only this changes.',
         ),
       created_at: timeSchema,
       started_at: timeSchema.nullable(),

@@ -90,7 +90,7 @@ function unhealthyGPU({ spec, status }: GpuInstance): string | undefined {
   const then =
     spec.onGPUFailure === 'Restart'
       ? 'If that lasts for a minute, the instance starts again on healthy GPUs.'
-      : 'The instance keeps its GPUs, and the rent goes on. To get healthy ones, stop it and start it again, or set on_gpu_failure to restart.';
+      : 'The instance keeps its GPUs, and is still billed. To get healthy ones, stop it and start it again, or set on_gpu_failure to restart.';
   return `${gpusAre(gpus)} unhealthy, as the device plugin of the node reports. ${then}`;
 }
 

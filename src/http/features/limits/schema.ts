@@ -31,7 +31,7 @@ const budgetSchema = z
       )
       .describe('Each part of the budget. Every part holds.'),
   })
-  .describe('What may be spent in a month, and what is left of it.');
+  .describe('The money that may be spent in a month, and the part that is left.');
 
 export type BudgetRecord = z.infer<typeof budgetSchema>;
 
@@ -47,7 +47,7 @@ export const limitsSchema = named(
           name: z.string().nullable().describe('The name that people gave the key; null without one.'),
           scopes: z.array(z.string()),
         })
-        .describe('Who asks.'),
+        .describe('The caller.'),
       policies: z
         .array(z.string())
         .describe(

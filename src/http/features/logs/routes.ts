@@ -202,14 +202,14 @@ export const readLogsRoute = route({
   compressed: true,
   summary: 'Read or follow the log of an instance',
   description:
-    'What the container of the current start writes to its standard output and error, and what its start script writes. ' +
-    'Of a start that is over, the last 64 KiB that were kept; also for a week after the instance is gone. ' +
-    'With Accept: text/plain the lines alone. With follow=true or Accept: text/event-stream: line (a new line), ' +
-    'restart (the container was started again), gap (lines before are lost), waiting (the log will go on), end (it ' +
-    'will not). A stream ends after an hour, and after 15 minutes without a line; it goes on at any replica with the last id as Last-Event-ID.',
+    'The output and errors of the container of the current start, and of its start script. ' +
+    'A start that is over has the last 64 KiB that were kept, also for a week after the instance is gone. ' +
+    'With Accept: text/plain only the lines. With follow=true or Accept: text/event-stream: line (a new line), ' +
+    'restart (the container was started again), gap (lines before are lost), waiting (the log will continue), end (it ' +
+    'will not). A stream ends after an hour, and after 15 minutes without a line; it continues at any replica with the last id as Last-Event-ID.',
   query: logQuerySchema,
   success: { status: 200, schema: logSchema, description: 'The last lines, oldest first.' },
-  plainText: 'The lines alone.',
+  plainText: 'Only the lines.',
   events: 'line, restart, gap, waiting, end',
   errors: [
     'instance_not_found',

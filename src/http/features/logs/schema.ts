@@ -26,7 +26,7 @@ export const logQuerySchema = z.strictObject({
   previous: z
     .boolean()
     .default(false)
-    .describe('The log of the container before its last restart. With follow it goes on with the log after it.'),
+    .describe('The log of the container before its last restart. With follow it continues with the log after it.'),
   start: z
     .int()
     .min(1)
@@ -44,7 +44,9 @@ const lineSchema = z
   .object({
     id: z.string().describe('Send it as Last-Event-ID to follow from here.'),
     at: z.string().meta({ format: 'date-time', description: 'When the line was written. RFC 3339, UTC, nanoseconds.' }),
-    text: z.string().describe('Without line break. Bytes that are no UTF-8 are U+FFFD; a line is cut after 64 KiB.'),
+    text: z
+      .string()
+      .describe('The line, without line break. Bytes that are no UTF-8 are U+FFFD; a line is cut after 64 KiB.'),
   })
   .describe('One line of a log.');
 

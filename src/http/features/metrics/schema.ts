@@ -58,13 +58,13 @@ export const metricsSchema = named(
       gpu_source: z
         .enum(['nvidia-smi', 'rocm-smi', 'dcgm'])
         .nullable()
-        .describe('What measures the GPUs; null when nothing does. dcgm has the current values alone.'),
+        .describe('The source of the measurements of GPUs; null when there is none. dcgm has only the current values.'),
       gpus: z
         .array(z.object({ uuid: z.string().nullable().describe('UUID of the GPU, where it is known.') }))
         .max(MAX_GPUS)
         .describe('The GPUs that are measured.'),
     })
-    .describe('What an instance used in the last hour, as its own container and the node tell.'),
+    .describe('The use of an instance in the last hour, as its own container and the node report it.'),
 );
 
 export type MetricsRecord = z.infer<typeof metricsSchema>;

@@ -22,7 +22,7 @@ export const offerSchema = named(
         .int()
         .min(0)
         .describe(
-          'On-demand instances that could start beside these: interruptible ones would end for them. An interruptible one gets free places only.',
+          'On-demand instances that could start besides these: interruptible ones would end for them. An interruptible one gets free places only.',
         ),
       simulated: z.boolean().describe('True on simulated nodes, which run no containers.'),
       price_per_hour: z.object({
@@ -73,7 +73,7 @@ export const offerSearchSchema = named(
       min_memory_mb: z.int().min(0).describe('Memory of the node for the instance in MiB, at least.').nullish(),
       min_disk_gb: z.int().min(0).describe('Disk that the offer allows, at least.').nullish(),
     })
-    .describe('What is wanted. Every field, and the whole body, may be absent or null; then any value will do.'),
+    .describe('The wanted offers. Every field, and the whole body, may be absent or null; then any value will do.'),
 );
 
 export const foundOfferSchema = named(

@@ -102,7 +102,7 @@ export const registryRoutes = [
     scope: 'compute:write',
     summary: 'Delete credentials of a registry',
     description:
-      'Instances that run go on. Those that name the credentials cannot start again until others of this name exist.',
+      'Running instances keep running. Those that name the credentials cannot start again until others of this name exist.',
     success: { status: 200, schema: deletedRegistrySchema, description: 'The credentials are deleted.' },
     errors: ['registry_not_found'],
     async handle(context: RegistriesContext, { request, response, caller: { namespace } }) {

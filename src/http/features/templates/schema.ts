@@ -14,7 +14,7 @@ export const templateContentSchema = named(
       ...runFields,
     })
     .superRefine(checkProgram)
-    .describe('What instances start from. Every field but the name may be absent or null.'),
+    .describe('Saved settings from which instances start. Every field but the name may be absent or null.'),
 );
 
 const templateFields = {

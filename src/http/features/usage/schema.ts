@@ -12,7 +12,7 @@ export const usageQuerySchema = z.strictObject({
     .enum(GROUPINGS)
     .default('day')
     .describe(
-      'What an item is for: a day, an instance or model, the key or person that created instances and called models, the one that asked for the starts and called models, or a model.',
+      'The subject of an item: a day, an instance or model, the key or person that created instances and called models, the one that asked for the starts and called models, or a model.',
     ),
   format: z.enum(['json', 'csv']).optional().describe('csv: the items as CSV, as with Accept: text/csv.'),
 });
@@ -38,7 +38,7 @@ const usageItemSchema = z
     group: z
       .string()
       .describe(
-        'The day as 2026-11-23; the id of the instance; model/NAME for calls to a model, and beside models instances for all else; or key/NAME, person/NAME, kubernetes for what the Kubernetes API created, or adjustment for corrections by the operator.',
+        'The day as 2026-11-23; the id of the instance; model/NAME for calls to a model, and with models instances for all else; or key/NAME, person/NAME, kubernetes for what the Kubernetes API created, or adjustment for corrections by the operator.',
       ),
     name: z
       .string()
@@ -47,7 +47,7 @@ const usageItemSchema = z
     product: z.string().nullable().describe('The GPU product; null where there was more than one, and without GPUs.'),
     ...amountShape,
   })
-  .describe('What one group used. With several currencies a group has an item for each.');
+  .describe('The use of one group. With several currencies a group has an item for each.');
 
 export const usageSchema = named(
   'Usage',
@@ -68,9 +68,7 @@ export const usageSchema = named(
           'Records with an amount or a time that cannot be read, as UsageRecord/NAME: nothing of them counts here. The operator must delete each and write it anew. Absent: every record was read.',
         ),
     })
-    .describe(
-      'What the tenant used and what it cost: GPUs, starts that still run included, and tokens of models with a price.',
-    ),
+    .describe('Use and cost of the tenant: GPUs, starts that still run included, and tokens of models with a price.'),
 );
 
 export type UsageAnswer = z.infer<typeof usageSchema>;

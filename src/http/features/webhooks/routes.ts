@@ -171,7 +171,7 @@ export const webhookRoutes = [
     scope: 'compute:write',
     summary: 'Replace the signing secret of a webhook',
     description:
-      'Deliveries have the new signature within seconds, and none has the old one any more. What the target refuses ' +
+      'Deliveries have the new signature within seconds, and none has the old one any more. Deliveries that the target refuses ' +
       'until it knows the new secret is delivered again.',
     success: { status: 200, schema: webhookWithSecretSchema, description: 'The webhook with its new signing secret.' },
     errors: ['webhooks_disabled', 'webhook_not_found', 'webhooks_unavailable'],
@@ -188,7 +188,7 @@ export const webhookRoutes = [
     tag: 'Webhooks',
     scope: 'compute:write',
     summary: 'Delete a webhook',
-    description: 'What was not delivered yet is not delivered any more.',
+    description: 'Events that were not delivered yet are dropped.',
     success: { status: 200, schema: deletedWebhookSchema, description: 'The webhook is deleted.' },
     errors: ['webhooks_disabled', 'webhook_not_found'],
     async handle(context: WebhooksContext, { request, response, caller: { namespace } }) {

@@ -14,7 +14,7 @@ export const createWebhookSchema = named(
   z
     .strictObject({
       url: urlSchema.describe(
-        'Where events are delivered: https on port 443 of a public host, or what the operator allows beside that.',
+        'Where events are delivered: https on port 443 of a public host, or another target that the operator allows.',
       ),
       events: z
         .array(eventTypeSchema)
@@ -35,7 +35,9 @@ export const webhookSchema = named(
       object: z.literal('webhook'),
       url: z
         .string()
-        .describe('Where events are delivered. Without compute:write only the host: what follows may be a password.'),
+        .describe(
+          'Where events are delivered. A caller without compute:write sees only the host: the rest may be a password.',
+        ),
       events: z.array(z.string()).nullable().describe('Types that are delivered; null: all.'),
       name: z.string(),
       secret_version: z.int().min(1).describe('Number of the signing secret.'),
@@ -45,7 +47,7 @@ export const webhookSchema = named(
           reason: z
             .string()
             .describe('Why, in CamelCase: Waiting, Delivered, TargetRefused, TargetNotAllowed or Retrying.'),
-          message: z.string().describe('What to do, for people.'),
+          message: z.string().describe('The next step, for people.'),
         })
         .nullable()
         .describe('How the deliveries go; null before the notifier has seen the webhook.'),

@@ -118,7 +118,7 @@ export function requireScope(scope: PrincipalScope): Step {
     if (scopes.includes(scope)) return next();
     const advice =
       scope === 'fleet:read'
-        ? 'No key can have it. Sign in to the dashboard as somebody who may list nodes, pods, GPUPools, GPUInstances and TenantLimits in the whole cluster.'
+        ? 'No key can have it. Sign in to the dashboard as a person who may list nodes, pods, GPUPools, GPUInstances and TenantLimits in the whole cluster.'
         : `The key has ${scopes.join(', ')}. Create another key.`;
     throw new ApiError('insufficient_scope', `This needs the scope ${scope}. ${advice}`);
   };

@@ -32,7 +32,7 @@ function readDocument(file: string): string {
       continue;
     }
   }
-  throw new Error(`Berth has no docs/${file} beside it.`);
+  throw new Error(`Berth has no docs/${file} next to it.`);
 }
 
 /** The text of a guide. Of a link to a file that the server does not hand out the words stay; pictures go. */

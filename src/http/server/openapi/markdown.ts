@@ -164,7 +164,7 @@ export const LLMS_TEXT = `# Berth
   models take the key as \`X-Api-Key\` or \`Api-Key\` too. People make keys at \`/dashboard\`.
 - Bodies are JSON. Unknown fields are refused with 422 and a list of fields. null equals absent.
 - \`GET /api/v1/offers\` lists what is for rent. \`POST /api/v1/instances\` rents: \`{}\` takes the cheapest free offer, and
-  \`ask_id\` an offer by its id. Without a free place it answers 409 with alternatives. \`DELETE /api/v1/instances/ID\`
+  \`ask_id\` an offer by its id. When no place is free, it answers 409 with alternatives. \`DELETE /api/v1/instances/ID\`
   gives the GPUs back: the meter runs until then.
 - Send an \`Idempotency-Key\` with \`POST /api/v1/instances\`, so that a retry rents nothing twice.
 - \`state\` in the record says when the instance runs, and \`ssh.command\` how to log in. Register a public key at

@@ -135,8 +135,8 @@ export function RegistriesView() {
           }}
         >
           <p>
-            Instances that run go on. Those that name <strong>{leaving.name}</strong> cannot start again, until there is
-            another login of this name.
+            Running instances keep running. Those that name <strong>{leaving.name}</strong> cannot start again, until
+            there is another login of this name.
           </p>
         </DeleteDialog>
       )}

@@ -53,7 +53,7 @@ export function KeyForm({ onAdded }: { onAdded: (key: SshKeyRecord) => void }) {
         onInput={(event) => setText(event.currentTarget.value)}
       />
       <p class="help" id="public-key-help">
-        Paste the line of <code>~/.ssh/id_ed25519.pub</code>, or drop the file here. Without a key yet:{' '}
+        Paste the line of <code>~/.ssh/id_ed25519.pub</code>, or drop the file here. If you have no key yet:{' '}
         <code>ssh-keygen -t ed25519</code>
       </p>
       <div class="fields">
@@ -102,14 +102,17 @@ export function KeysView() {
       <div class="title">
         <div>
           <h1 id="ssh-keys-title">SSH keys</h1>
-          <p>They open the instances of this namespace. An instance that names keys opens for those alone.</p>
+          <p>They open the instances of this namespace. An instance that names keys opens only for those.</p>
         </div>
       </div>
       {keys !== undefined && (
         <div class="card flush">
           {keys.length === 0 ? (
             <Empty title="No SSH keys yet">
-              <p>Without one nobody can log in. Add the public part of your key; the private part never leaves you.</p>
+              <p>
+                Nobody can log in before there is one. Add the public part of your key; the private part never leaves
+                you.
+              </p>
             </Empty>
           ) : (
             <Table title="SSH keys" columns={['Name', 'Type', 'Fingerprint', 'Added']} actions>

@@ -128,8 +128,8 @@ function RotateDialog(props: { webhook: WebhookRecord; close: () => void; onMade
       close={close}
     >
       <p>
-        The old one signs nothing any more. What the receiver of <strong>{titleOf(webhook)}</strong> refuses until it
-        has the new one is delivered again.
+        The old one signs nothing any more. Events that the receiver of <strong>{titleOf(webhook)}</strong> refuses
+        until it has the new one is delivered again.
       </p>
     </ConfirmDialog>
   );
@@ -207,7 +207,7 @@ export function WebhooksView() {
           }}
         >
           <p>
-            What <strong>{titleOf(leaving)}</strong> was not told yet, it is not told any more.
+            Events that were not delivered to <strong>{titleOf(leaving)}</strong> yet are dropped.
           </p>
         </DeleteDialog>
       )}

@@ -136,6 +136,8 @@ export interface Model {
   /** What else it takes, as paths of the API. */
   endpoints: readonly string[];
   ready_endpoints: number;
+  /** Calls leave the cluster. */
+  outside?: boolean;
   /** Requests of all callers; absent where the servers do not say. */
   load?: { running: number; waiting: number };
   /** Calls that wait at the gateway, and how long one would that came now; absent where none waits. */

@@ -51,7 +51,7 @@ function Row({ model }: { model: Model }) {
       <td data-label="Servers">
         <Servers model={model} />
       </td>
-      <td data-label="Engine">{model.engine}</td>
+      <td data-label="Engine">{model.outside ? 'outside the cluster' : model.engine}</td>
       <td data-label="APIs">
         {dialects.map((one) => (
           <span class={`chip ${model.dialects[one]}`} key={one}>

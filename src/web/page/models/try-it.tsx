@@ -190,7 +190,7 @@ export function TryIt({
       )}
       {answer.thought !== '' && (
         <details class="thought">
-          <summary>What it thought</summary>
+          <summary>Reasoning</summary>
           <p>{answer.thought}</p>
         </details>
       )}

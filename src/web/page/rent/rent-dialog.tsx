@@ -36,7 +36,7 @@ function TemplateField({ value, why, onChange }: { value: string; why: string; o
           </option>
         ))}
       </select>
-      <Help id="rent-template-help" why={why} help="What you fill in here overrides it." />
+      <Help id="rent-template-help" why={why} help="Your entries here override it." />
     </div>
   );
 }
@@ -110,7 +110,11 @@ function Ending({ order, set, of }: { order: Order; set: Set; of: Of }) {
             ))}
           </div>
         </div>
-        <Field label="Stop when idle for" help="Without a session. Empty: no limit." {...of('idle', 'idle_timeout')} />
+        <Field
+          label="Stop when idle for"
+          help="Idle means without a session. Empty: no limit."
+          {...of('idle', 'idle_timeout')}
+        />
       </div>
       {longest + idle !== '' && (
         <fieldset class="choice">

@@ -106,7 +106,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
 /** What stands around the sign-in. */
 export function Entrance({ children }: { children: ComponentChildren }) {
   return (
-    <div class="shell alone">
+    <div class="shell bare">
       <header>
         <Brand />
         <a href="/docs">API reference</a>

@@ -45,8 +45,8 @@ export function BudgetCard() {
       <h2 id="budget-title">Budget of this month</h2>
       {percent >= 100 ? (
         <p class="warning">
-          The budget is spent. What drew on it is stopped, and nothing new starts before it renews on {dayOf(renews)},
-          unless your operator raises it.
+          The budget is spent. Everything that drew on it is stopped, and nothing new starts before it renews on{' '}
+          {dayOf(renews)}, unless your operator raises it.
         </p>
       ) : (
         percent >= NEAR && (

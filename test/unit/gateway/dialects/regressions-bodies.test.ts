@@ -89,7 +89,7 @@ describe('the route', () => {
 
 describe('conversations', () => {
   // vllm-project/vllm#38738
-  it('with Mistral templates have no empty text beside calls and no user turn after a tool turn', () => {
+  it('with Mistral templates have no empty text next to calls and no user turn after a tool turn', () => {
     const body = {
       model: 'm',
       max_tokens: 5,

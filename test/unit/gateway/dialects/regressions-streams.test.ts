@@ -69,7 +69,7 @@ describe('blocks of a messages stream', () => {
 
 describe('items of a responses stream', () => {
   // BerriAI/litellm#37852
-  it('are not closed unless opened: an answer of calls alone has no message item', () => {
+  it('are not closed unless opened: an answer of only calls has no message item', () => {
     const out = translate('chat', 'responses', ROLE + weather(0, 'c') + TOOL_END);
     expect(out).not.toMatch(/output_text|content_part|"type":"message"/);
     expect(receive('chat', 'responses', ROLE + weather(0, 'c') + TOOL_END).order).toEqual(['tool_use']);
@@ -86,7 +86,7 @@ describe('items of a responses stream', () => {
   });
 
   // BerriAI/litellm#17246, sgl-project/sglang#34214
-  it.each(DIALECTS)('keep all text beside calls (%s)', (client) => {
+  it.each(DIALECTS)('keep all text next to calls (%s)', (client) => {
     const stream = ROLE + chunk({ content: 'One ' }) + chunk({ content: 'two.' }) + weather(0, 'c') + TOOL_END;
     expect(receive('chat', client, stream)).toMatchObject({ text: 'One two.', calls: [{ name: 'weather' }] });
   });

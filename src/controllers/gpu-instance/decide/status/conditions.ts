@@ -137,7 +137,7 @@ export function gpuHealthy(observed: Observed): Found | undefined {
     const then =
       spec.onGPUFailure === 'Restart'
         ? `Unless that changes, the controller starts the instance again on healthy GPUs at ${due}.`
-        : 'The instance goes on, as spec.onGPUFailure says. To get healthy GPUs, stop the instance and start it again, or set spec.onGPUFailure to Restart.';
+        : 'The instance keeps running, as spec.onGPUFailure says. To get healthy GPUs, stop the instance and start it again, or set spec.onGPUFailure to Restart.';
     return { status: 'False', reason: 'Unhealthy', message: `${what} ${then}` };
   }
   if (unknown.length > 0) {
@@ -176,7 +176,7 @@ function standing(state: InstanceState, message: string) {
 }
 
 // kstatus, which Flux and Helm read, waits for ever for an object that is not ready, unless Stalled says that it failed.
-const stalled = standing('failed', 'The instance does not go on by itself. Ready says why.');
+const stalled = standing('failed', 'The instance does not recover by itself. Ready says why.');
 // Not ready, and as it should be.
 const suspended = standing('stopped', 'The instance is off and holds no GPUs. Ready says why.');
 

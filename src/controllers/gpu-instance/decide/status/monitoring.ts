@@ -12,7 +12,7 @@ const EXPORTER: Readonly<Record<MonitorState['gpus'], Found>> = {
   partial: {
     status: 'False',
     reason: 'GpuLoadUnknown',
-    message: `${OF_CONTAINER}. The GPUs do not tell their load: MIG slices and some older GPUs do not. What they tell is measured.`,
+    message: `${OF_CONTAINER}. The GPUs do not report their load: MIG slices and some older GPUs do not. All that they report is measured.`,
   },
   none: {
     status: 'False',
@@ -70,7 +70,7 @@ export function monitoring(observed: Observed): Found {
   }
   if (instance.status?.runtype === 'args') {
     const message =
-      'With runtype args the program of the image runs alone, without the exporter, and the node has no NVIDIA DCGM exporter (a pod with label app=nvidia-dcgm-exporter): nothing is measured. The operator can install it, for example with the GPU operator.';
+      'With runtype args only the program of the image runs, without the exporter, and the node has no NVIDIA DCGM exporter (a pod with label app=nvidia-dcgm-exporter): nothing is measured. The operator can install it, for example with the GPU operator.';
     return byDcgm(observed) ?? { status: 'False', reason: 'ExporterNotFound', message };
   }
   const message =

@@ -44,9 +44,9 @@ function ofPod(observed: Observed): Ready {
     const why =
       silentSince(observed.instance.status) === undefined
         ? `Node ${name} is not ready: ${sentence(words(notReadyWords(node), 'its kubelet does not say why'))} The kubelet answers, so the program runs on, and is billed.`
-        : `Node ${name} does not answer. Until it does, nothing is billed, and neither maxDuration nor idleTimeout goes on.`;
+        : `Node ${name} does not answer. Until it does, nothing is billed, and neither maxDuration nor idleTimeout counts.`;
     const then =
-      'The instance goes on when the node comes back. If Kubernetes deletes the pod first, the instance starts on another node.';
+      'The instance is ready again when the node comes back. If Kubernetes deletes the pod first, the instance starts on another node.';
     return { reason: 'NodeLost', message: `${why} ${then}` };
   }
   const scheduled = scheduledCondition(pod);

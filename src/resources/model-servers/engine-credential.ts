@@ -1,8 +1,15 @@
 import { inspect } from 'node:util';
 import type { Secret } from '../../kube/types.ts';
 
-/** On a Secret of Berth's own namespace: the Services, `namespace/name` separated by commas, that may use it. */
+/** On a Secret of Berth's own namespace: the Services and ModelServers, `namespace/name` separated by commas, that may use it. */
 export const CREDENTIAL_FOR = 'berth.dev/model-credential-for';
+/** The Secrets with keys of engines, which the operator lists: Berth reads no other. */
+export interface EngineSecrets {
+  names: readonly string[];
+  /** Reads a Secret of Berth's own namespace. */
+  read: (name: string, signal: AbortSignal) => Promise<Secret>;
+}
+
 const FIELD = 'api-key';
 /** What an HTTP header can carry (RFC 9110 section 5.5), without spaces. */
 const TOKEN = /^[\x21-\x7e]{1,8192}$/;
@@ -19,6 +26,11 @@ export class EngineCredential {
   /** The value of the header Authorization. */
   get authorization(): string {
     return `Bearer ${this.#token}`;
+  }
+
+  /** The value of the header x-api-key. */
+  get apiKey(): string {
+    return this.#token;
   }
 
   /** Takes the key out of what an engine says in an error. */
@@ -40,7 +52,7 @@ export class EngineCredential {
 }
 
 /**
- * Reads the key for one Service out of a Secret. The Secret itself says whose it is: a tenant writes the annotations of
+ * Reads the key for one Service or ModelServer out of a Secret. The Secret itself says whose it is: a tenant writes the annotations of
  * its Services, and must not make Berth send another's key to its own pod. Returns what is wrong, else the credential.
  */
 export function credentialIn(
@@ -49,7 +61,7 @@ export function credentialIn(
 ): EngineCredential | string {
   const owners = (secret.metadata.annotations?.[CREDENTIAL_FOR] ?? '').split(',').map((owner) => owner.trim());
   if (!owners.includes(`${namespace}/${name}`))
-    return `the Secret ${secret.metadata.name} does not name this Service in its annotation ${CREDENTIAL_FOR}`;
+    return `the Secret ${secret.metadata.name} does not name this server in its annotation ${CREDENTIAL_FOR}`;
   const token = Buffer.from(secret.data?.[FIELD] ?? '', 'base64')
     .toString('utf8')
     .trim();

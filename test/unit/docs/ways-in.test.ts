@@ -1,0 +1,37 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, test } from 'vitest';
+import { parseCommand } from '../../../src/cli/parse.ts';
+import { findCommand } from '../../../src/cli/table/commands.ts';
+import { ROOT } from '../../../tools/lib/paths.ts';
+import { blocksOf } from '../../support/manual.ts';
+
+const textOf = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const WAYS = ['renter', 'model-user', 'platform-team', 'on-call', 'contributor'];
+/** Their commands are run by tests, or are those of npm. */
+const RUN = ['README.md', 'CONTRIBUTING.md', 'docs/install.md', 'docs/operations.md', 'docs/models.md', 'docs/cli.md']
+  .map(textOf)
+  .join('\n');
+
+describe.each(WAYS)('docs/%s.md', (name) => {
+  const text = textOf(`docs/${name}.md`);
+  const lines = blocksOf(text).flatMap(({ commands }) => commands.trim().split('\n'));
+
+  it('has at most 60 lines, and links to files', () => {
+    expect(text.trimEnd().split('\n').length).toBeLessThanOrEqual(60);
+    const links = [...text.matchAll(/\]\(([^)#]+)[^)]*\)/g)].map(([, target = '']) => target);
+    expect(links.filter((link) => !existsSync(join(ROOT, 'docs', link)))).toEqual([]);
+  });
+
+  it.each(lines)('shows a command that works: %s', (line) => {
+    const words = (line.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ''));
+    const { command, args } = (words[0] === 'berth' ? findCommand(words.slice(1)) : undefined) ?? {};
+    if (command !== undefined && args !== undefined) parseCommand(command, args);
+    else if (!line.startsWith('export BERTH_URL=')) expect(RUN).toContain(line.replace(/ +#.*$/, '').trim());
+  });
+});
+
+test('the index of the documents names each', () => {
+  const pages = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md') && name !== 'README.md');
+  expect(pages.filter((name) => !textOf('docs/README.md').includes(`](${name})`))).toEqual([]);
+});
