@@ -55,7 +55,7 @@ export async function paste(commands: string, { kubeconfig, kubectl, helm, ident
     const PATH = `${dirname(kubectl)}:${dirname(helm)}:${process.env['PATH'] ?? ''}`;
     const env = { ...process.env, HOME: home, KUBECONFIG: kubeconfig, PATH };
     const { code, stdout, stderr } = await run('bash', ['-c', script.join('\n')], { env, cwd: home });
-    if (code !== 0) throw new Error(`exit status ${code}\n${stdout.slice(-20000)}\n${stderr.slice(-1500)}`);
+    if (code !== 0) throw new Error(`exit status ${code}\n${stdout.slice(-5000)}\n${stderr.slice(-1500)}`);
     return stdout;
   } finally {
     await rm(home, { recursive: true, force: true });

@@ -1,4 +1,5 @@
 import ssh2 from 'ssh2';
+import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { NAMESPACE } from './release.ts';
 import type { World } from './world.ts';
@@ -9,8 +10,8 @@ export interface SshIdentity {
 }
 
 export function newIdentity(): SshIdentity {
-  const { private: privateKey, public: publicKey } = ssh2.utils.generateKeyPairSync('ed25519');
-  return { privateKey, publicKey };
+  const pair = newEd25519Key('');
+  return { privateKey: pair.private, publicKey: pair.public.trim() };
 }
 
 export interface SshPlace {
