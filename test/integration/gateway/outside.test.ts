@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { ensurePriorityClasses } from '../../../src/controllers/priority-classes.ts';
 import { SECRETS } from '../../../src/kube/types.ts';
 import { MODEL_SERVERS, type ModelServer } from '../../../src/resources/model-servers/model-server.ts';
 import type { Rule } from '../../support/accounts.ts';
@@ -92,6 +93,8 @@ describe('a server outside the cluster, with the rights of the roles alone', () 
     cluster = await openCluster();
     own = await cluster.namespace('berth');
     tenant = await cluster.namespace('tenant');
+    // The chart makes them, and the controller may not.
+    await ensurePriorityClasses(cluster.client, new AbortController().signal);
     outside = await startOutside({ models: ['large-2026'], apiKey: KEY });
     const annotations = { 'berth.dev/model-credential-for': `${own}/provider` };
     const data = { 'api-key': Buffer.from(OLD_KEY).toString('base64') };
@@ -107,17 +110,13 @@ describe('a server outside the cluster, with the rights of the roles alone', () 
     rmSync(folder, { recursive: true });
   });
 
-  it('gets calls with the key of now, and its condition says what is wrong with that of before', async () => {
+  it('gets calls with the key of now, and its condition says what was wrong with that of before', async () => {
     await cluster.client.create(MODEL_SERVERS, providerIn(own));
     await looked('CredentialRefused');
     await answering(502);
     await put(KEY);
     await answering(200);
     await looked('Answering');
-    await put(OLD_KEY);
-    await answering(502);
-    await put(KEY);
-    await answering(200);
     const said = [api.log(), controller.log(), (await call()).text].join('\n');
     expect(said).not.toContain(KEY);
     expect(said).not.toContain(OLD_KEY);
