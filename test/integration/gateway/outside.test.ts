@@ -50,18 +50,17 @@ describe('a server outside the cluster, with the rights of the roles alone', () 
     await cluster.client.patch(SECRETS, { namespace: own, name: SECRET }, { data }, { type: 'merge' });
   }
 
-  const providerIn = (namespace: string): ModelServer =>
-    ({
-      metadata: { namespace, name: 'provider' },
-      spec: {
-        baseURL: outside.baseURL,
-        caBundle: outside.ca,
-        credentialSecret: SECRET,
-        dialects: ['chat'],
-        tenants: { matchLabels: { 'kubernetes.io/metadata.name': tenant } },
-        models: [{ name: 'large', upstreamName: 'large-2026', price: { input: '3', output: '15', currency: 'USD' } }],
-      },
-    }) as ModelServer;
+  const providerIn = (namespace: string): ModelServer => ({
+    metadata: { namespace, name: 'provider' },
+    spec: {
+      baseURL: outside.baseURL,
+      caBundle: outside.ca,
+      credentialSecret: SECRET,
+      dialects: ['chat'],
+      tenants: { matchLabels: { 'kubernetes.io/metadata.name': tenant } },
+      models: [{ name: 'large', upstreamName: 'large-2026', price: { input: '3', output: '15', currency: 'USD' } }],
+    },
+  });
 
   /** The reason of the condition, once the controller has looked at the server as it is now. */
   async function looked(reason: string): Promise<void> {
