@@ -1,5 +1,5 @@
 import type { KubeClient } from '../kube/client/client.ts';
-import { isUidMismatch, NotFoundError } from '../kube/errors.ts';
+import { NotFoundError } from '../kube/errors.ts';
 import { keyOf } from '../kube/types.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -215,15 +215,15 @@ export class Deliverer {
     if (webhook === undefined || webhook.metadata.uid !== work.uid) return;
     const status = toStatus(webhook, work.progress, clock.now());
     if (sameJson(webhook.status, status)) return;
-    const { namespace, name, uid } = webhook.metadata;
+    const { namespace, name, resourceVersion } = webhook.metadata;
     // A merge patch removes what is null.
     const whole = { failedSince: null, lastDeliveredAt: null, ...status };
     try {
-      const body = { metadata: { uid }, status: whole };
+      const body = { metadata: { resourceVersion }, status: whole };
       await client.patch(WEBHOOKS, { namespace, name }, body, { type: 'merge', subresource: 'status', signal });
       work.writtenAt = clock.monotonic();
     } catch (error) {
-      if (!(error instanceof NotFoundError) && !isUidMismatch(error)) throw error;
+      if (!(error instanceof NotFoundError)) throw error;
     }
   }
 }

@@ -89,6 +89,7 @@ export function notifierWorld() {
   const histories = cacheOf<InstanceHistory>(INDEXES.histories);
   const tenantLimits = cacheOf<TenantLimit>();
   for (const cache of [webhooks, histories, tenantLimits]) cache.replace([], '1');
+  let version = 1;
   const world = {
     clock,
     webhooks,
@@ -112,11 +113,11 @@ export function notifierWorld() {
       world.writes += 1;
       const before = webhooks.store.get(`${namespace}/${name}`);
       const { metadata, status } = structuredClone(body) as {
-        metadata: { uid: string };
+        metadata: { resourceVersion: string };
         status: Record<string, unknown>;
       };
-      if (before?.metadata.uid !== metadata.uid)
-        throw new ConflictError({ code: 409, message: 'Precondition failed: UID' } as never);
+      if (before?.metadata.resourceVersion !== metadata.resourceVersion)
+        throw new ConflictError({ status: 409, message: 'the object has been modified', reason: 'Conflict' });
       const whole = Object.fromEntries(
         Object.entries({ ...before.status, ...status }).filter(([, value]) => value !== null),
       );
@@ -129,7 +130,9 @@ export function notifierWorld() {
     const others = [...cache.store.values()].filter(
       ({ metadata }) => metadata.name !== name || metadata.namespace !== namespace,
     );
-    cache.replace([...others, structuredClone(object)], '1');
+    version += 1;
+    const metadata = { ...object.metadata, resourceVersion: String(version) };
+    cache.replace([...others, structuredClone({ ...object, metadata })], '1');
   }
   function newTerm(changed: Partial<DelivererDeps> = {}) {
     const deliverer = new Deliverer({

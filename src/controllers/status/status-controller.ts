@@ -1,5 +1,5 @@
 import type { KubeClient } from '../../kube/client/client.ts';
-import { isUidMismatch, NotFoundError } from '../../kube/errors.ts';
+import { NotFoundError } from '../../kube/errors.ts';
 import { type Condition, keyOf, type KubeObject, type ResourceType } from '../../kube/types.ts';
 import { isObject, type Json, sameJson } from '../../lib/json.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
@@ -8,7 +8,7 @@ import { Controller } from '../../runtime/controller.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
 
-/** Writes the fields of a status that differ, if the object is there. The uid protects a later one of the same name. */
+/** Writes the fields of a status that differ, if the object is there. Its resource version protects a later one of the same name. */
 async function patchStatus<T extends KubeObject & { status?: object }>(
   client: KubeClient,
   type: ResourceType<T>,
@@ -17,12 +17,12 @@ async function patchStatus<T extends KubeObject & { status?: object }>(
 ): Promise<void> {
   const patch = mergePatch(object.status ?? {}, status);
   if (patch === undefined) return;
-  const { namespace, name, uid } = object.metadata;
-  const body = { metadata: { uid }, status: patch };
+  const { namespace, name, resourceVersion } = object.metadata;
+  const body = { metadata: { resourceVersion }, status: patch };
   try {
     await client.patch(type, { namespace, name }, body, { type: 'merge', subresource: 'status', signal });
   } catch (error) {
-    if (!(error instanceof NotFoundError) && !isUidMismatch(error)) throw error;
+    if (!(error instanceof NotFoundError)) throw error;
   }
 }
 

@@ -168,7 +168,8 @@ async function keepHeld(deps: Deps, namespace: string, signal: AbortSignal): Pro
   const limit = stores.tenantLimits.get(keyOf(ref));
   const held = unbilled.held(namespace);
   if (limit === undefined || sameJson(limit.status?.held, held)) return;
-  const body = { metadata: { uid: limit.metadata.uid }, status: { held: held ?? null } };
+  const { resourceVersion } = limit.metadata;
+  const body = { metadata: { resourceVersion }, status: { held: held ?? null } };
   const options = { type: 'merge', subresource: 'status', signal } as const;
   fence.wrote(namespace, stores.tenantLimits, await client.patch(TENANT_LIMITS, ref, body, options));
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AlreadyExistsError, ConflictError, InvalidError, NotFoundError } from '../../../src/kube/errors.ts';
+import { API_KEYS, type ApiKey, hashToken } from '../../../src/resources/api-key.ts';
 import { PODS } from '../../../src/kube/types.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
@@ -32,6 +33,31 @@ describe('against a real API server', () => {
     await client.delete(CONFIG_MAPS, ref, { uid: made.metadata.uid ?? '' });
     await client.delete(CONFIG_MAPS, ref, { uid: made.metadata.uid ?? '' });
     await expect(client.get(CONFIG_MAPS, ref)).rejects.toBeInstanceOf(NotFoundError);
+  });
+
+  test('a status is kept from a successor by its resource version, and not by its uid', async () => {
+    await using space = await testNamespace();
+    const { client, name: namespace } = space;
+    const ref = { namespace, name: 'a' };
+    const spec = {
+      hash: hashToken('secret'),
+      prefix: 'berth_a',
+      displayName: '',
+      revoked: false,
+      scopes: ['models' as const],
+    };
+    const key: ApiKey = { metadata: ref, spec };
+    const first = await client.create(API_KEYS, key);
+    await client.delete(API_KEYS, ref, { uid: first.metadata.uid ?? '' });
+    const second = await client.create(API_KEYS, key);
+    const { uid, resourceVersion } = first.metadata;
+    const write = (metadata: object) => {
+      const body = { metadata, status: { lastUsedTime: '2026-01-01T00:00:00Z' } };
+      return client.patch(API_KEYS, ref, body, { type: 'merge', subresource: 'status' });
+    };
+    await expect(write({ resourceVersion })).rejects.toBeInstanceOf(ConflictError);
+    expect((await client.get(API_KEYS, ref)).status).toBeUndefined();
+    expect((await write({ uid })).metadata.uid).toBe(second.metadata.uid);
   });
 
   test('server-side apply removes what is no longer applied and leaves what others own', async () => {

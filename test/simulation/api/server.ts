@@ -314,7 +314,9 @@ export class ApiServer {
     if (wanted.metadata.name !== name || (type.namespaced && wanted.metadata.namespace !== namespace)) {
       throw new Failure(400, 'BadRequest', 'the name of the object does not match the name on the URL');
     }
-    if (wanted.metadata.uid !== undefined && wanted.metadata.uid !== uid) {
+    // The status of a custom resource is written whatever uid comes with it.
+    const keepsUid = kind.isCustom && subresource === 'status';
+    if (!keepsUid && wanted.metadata.uid !== undefined && wanted.metadata.uid !== uid) {
       throw invalid(type, name, `metadata.uid: Invalid value: "${wanted.metadata.uid}": field is immutable`);
     }
     const asked = wanted.metadata.resourceVersion;

@@ -7,6 +7,7 @@ import { Ring } from '../../../src/http/interface/events/ring.ts';
 import { ClaimGate } from '../../../src/http/features/instances/claim-gate.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { toKubeError } from '../../../src/kube/errors.ts';
 import { type ApiKey, type ApiKeySpec, hashToken, type Scope } from '../../../src/resources/api-key.ts';
 import { openSession, sealSession, SessionTooLargeError } from '../../../src/web/session.ts';
 import { ALL_TENANTS } from '../../support/access.ts';
@@ -15,7 +16,7 @@ import { fakeClock } from '../../support/fake-clock.ts';
 function apiKey(name: string, spec: Partial<ApiKeySpec> = {}, created = '2025-01-01T00:00:00Z'): ApiKey {
   const base = { hash: hashToken('secret'), prefix: '', displayName: '', revoked: false };
   return {
-    metadata: { name, namespace: `ns-${name}`, uid: `uid-${name}`, creationTimestamp: created },
+    metadata: { name, namespace: `ns-${name}`, uid: `uid-${name}`, resourceVersion: '7', creationTimestamp: created },
     spec: { ...base, scopes: ['compute:read'], ...spec },
   };
 }
@@ -88,12 +89,32 @@ describe('the last use of a key', () => {
       lastUsed.touch(principal);
       await clock.advance(1000);
     }
-    expect(written).toEqual([{ metadata: { uid: 'uid-a' }, status: { lastUsedTime: '2026-01-01T00:00:00Z' } }]);
+    expect(written).toEqual([{ metadata: { resourceVersion: '7' }, status: { lastUsedTime: '2026-01-01T00:00:00Z' } }]);
     await clock.advance(20_000);
     lastUsed.touch(principal);
     await clock.advance(10_000);
     expect(written).toHaveLength(2);
     abort.abort();
+    await running;
+  });
+
+  it('is written again where the key changed meanwhile', async () => {
+    const clock = fakeClock();
+    const { store } = keys(apiKey('a'));
+    let calls = 0;
+    const answer = { status: 409, body: 'the object has been modified' };
+    const patch = () => Promise.reject((calls += 1) && toKubeError('PATCH', answer));
+    const client = { patch } as unknown as KubeClient;
+    const lastUsed = new LastUsed({ client, apiKeys: store, clock, log: pino({ level: 'silent' }) });
+    const principal = new Authenticator({ apiKeys: store, tenants: ALL_TENANTS, clock }).authenticate('secret');
+    if (principal === undefined) throw new Error('no principal');
+    const abort = new AbortController();
+    const running = lastUsed.run(abort.signal);
+    lastUsed.touch(principal);
+    await clock.advance(20_000);
+    expect(calls).toBe(2);
+    abort.abort();
+    await clock.advance(10_000);
     await running;
   });
 });
