@@ -252,6 +252,12 @@ function says(statusMessage: string, what: keyof typeof WORDS): boolean {
   return WORDS[what].some((parts) => hasInOrder(text, parts));
 }
 
+/** What a merge patch with the uid of an object finds is not there any more: nothing has its name, or another object. */
+export function isGone(error: unknown): boolean {
+  if (error instanceof NotFoundError) return true;
+  return error instanceof InvalidError && error.details?.causes?.some(({ field }) => field === 'metadata.uid') === true;
+}
+
 /** The namespace is being deleted, so nothing can be created in it. */
 export function isNamespaceTerminating(error: unknown): boolean {
   if (!(error instanceof ForbiddenError)) return false;

@@ -3,6 +3,7 @@ import { TENANT } from '../../budgets/spending.ts';
 import { spentWords, warningWords } from '../../budgets/words.ts';
 import { NotFoundError } from '../../kube/errors.ts';
 import type { EventFields, EventRecorder } from '../../kube/events.ts';
+import { statusPatch } from '../../kube/status-patch.ts';
 import { keyOf, type KubeObject, type ResourceType } from '../../kube/types.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { sameJson } from '../../lib/json.ts';
@@ -68,10 +69,9 @@ async function keepKeyBudgets(
     return { name, budget, used: known !== undefined && sameBudget(known, used) ? known : used };
   });
   if (sameJson(before, after)) return;
-  const { resourceVersion } = limit.metadata;
-  const body = { metadata: { resourceVersion }, status: { keyBudgets: after.length === 0 ? null : after } };
+  const body = statusPatch(limit, { keyBudgets: after.length === 0 ? undefined : after });
   try {
-    const options = { type: 'merge', subresource: 'status', signal } as const;
+    const options = { type: 'json', subresource: 'status', signal } as const;
     const ref = { namespace, name: TENANT_LIMIT_NAME };
     fence.wrote(namespace, tenantLimits, await client.patch(TENANT_LIMITS, ref, body, options));
   } catch (error) {
@@ -94,10 +94,10 @@ async function keep<T extends Metered>(
   const before = object.status?.budget;
   const after = counted && statusOf(counted, clock.now());
   if (sameBudget(before, after)) return;
-  const { namespace = '', name, resourceVersion } = object.metadata;
-  const body = { metadata: { resourceVersion }, status: { budget: after ?? null } };
+  const { namespace = '', name } = object.metadata;
+  const body = statusPatch(object, { budget: after });
   try {
-    const options = { type: 'merge', subresource: 'status', signal } as const;
+    const options = { type: 'json', subresource: 'status', signal } as const;
     fence.wrote(namespace, store, await client.patch(type, { namespace, name }, body, options));
   } catch (error) {
     if (error instanceof NotFoundError) return;

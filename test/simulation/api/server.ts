@@ -317,7 +317,8 @@ export class ApiServer {
     // The status of a custom resource is written whatever uid comes with it.
     const keepsUid = kind.isCustom && subresource === 'status';
     if (!keepsUid && wanted.metadata.uid !== undefined && wanted.metadata.uid !== uid) {
-      throw invalid(type, name, `metadata.uid: Invalid value: "${wanted.metadata.uid}": field is immutable`);
+      const why = `metadata.uid: Invalid value: "${wanted.metadata.uid}": field is immutable`;
+      throw invalid(type, name, why, 'metadata.uid');
     }
     const asked = wanted.metadata.resourceVersion;
     if (asked !== undefined && asked !== resourceVersion) throw conflict(type, name, MODIFIED);

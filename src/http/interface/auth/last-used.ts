@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Principal } from '../../../access/principal.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
+import { statusPatch } from '../../../kube/status-patch.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { API_KEYS, type ApiKey } from '../../../resources/api-key.ts';
@@ -59,11 +60,11 @@ export class LastUsed {
     const [key] = apiKeys.by('uid', keyId);
     const before = key?.status?.lastUsedTime;
     if (key === undefined || (before !== undefined && this.#isRecent(Date.parse(before)))) return;
-    const { namespace, name, resourceVersion } = key.metadata;
+    const { namespace, name } = key.metadata;
     const lastUsedTime = `${new Date(use.at).toISOString().slice(0, 19)}Z`;
-    const body = { metadata: { resourceVersion }, status: { lastUsedTime } };
+    const body = statusPatch(key, { lastUsedTime });
     try {
-      await client.patch(API_KEYS, { namespace, name }, body, { type: 'merge', subresource: 'status' });
+      await client.patch(API_KEYS, { namespace, name }, body, { type: 'json', subresource: 'status' });
     } catch (error) {
       // The key as it is now comes to the store soon.
       if (error instanceof ConflictError) use.written = false;
