@@ -233,8 +233,6 @@ export function watchEventError(call: string, object: unknown): KubeError {
 const WORDS = {
   // endpoints/handlers/patch.go, applyJSPatch: the message of every 422 that apimachinery makes without an object.
   patchNotApplied: [['an error in our request']],
-  // storage/interfaces.go, Preconditions.Check; endpoints/handlers/patch.go, applyPatch, when the object is gone.
-  otherUid: [['precondition failed: uid'], ['uid mismatch']],
   // admission/plugin/resourcequota/controller.go
   quotaExceeded: [['exceeded quota']],
   // The same file, for a quota that the object cannot be counted against.
@@ -254,9 +252,10 @@ function says(statusMessage: string, what: keyof typeof WORDS): boolean {
   return WORDS[what].some((parts) => hasInOrder(text, parts));
 }
 
-/** The object of this name has another uid than the write or the delete asks for: it is a successor. */
-export function isUidMismatch(error: unknown): boolean {
-  return error instanceof ConflictError && says(error.statusMessage, 'otherUid');
+/** What a merge patch with the uid of an object finds is not there any more: nothing has its name, or another object. */
+export function isGone(error: unknown): boolean {
+  if (error instanceof NotFoundError) return true;
+  return error instanceof InvalidError && error.details?.causes?.some(({ field }) => field === 'metadata.uid') === true;
 }
 
 /** The namespace is being deleted, so nothing can be created in it. */

@@ -1,5 +1,6 @@
 import type { KubeClient } from '../kube/client/client.ts';
-import { isUidMismatch, NotFoundError } from '../kube/errors.ts';
+import { NotFoundError } from '../kube/errors.ts';
+import { statusPatch } from '../kube/status-patch.ts';
 import { keyOf } from '../kube/types.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -102,7 +103,11 @@ export class Deliverer {
     }
     const work = this.#workOf(key, webhook);
     const wait = work.nextAt - this.#deps.clock.monotonic();
-    if (wait > 0) return { requeueAfterMs: wait };
+    if (wait > 0) {
+      // What could not be written when the target took no event.
+      await this.#write(key, work, signal);
+      return { requeueAfterMs: wait };
+    }
     const failuresBefore = work.failures;
     const result = await this.#takeTurn(key, webhook, { work, signal, log });
     if (work.failures > failuresBefore) {
@@ -215,15 +220,13 @@ export class Deliverer {
     if (webhook === undefined || webhook.metadata.uid !== work.uid) return;
     const status = toStatus(webhook, work.progress, clock.now());
     if (sameJson(webhook.status, status)) return;
-    const { namespace, name, uid } = webhook.metadata;
-    // A merge patch removes what is null.
-    const whole = { failedSince: null, lastDeliveredAt: null, ...status };
+    const { namespace, name } = webhook.metadata;
+    const body = statusPatch(webhook, { failedSince: undefined, lastDeliveredAt: undefined, ...status });
     try {
-      const body = { metadata: { uid }, status: whole };
-      await client.patch(WEBHOOKS, { namespace, name }, body, { type: 'merge', subresource: 'status', signal });
+      await client.patch(WEBHOOKS, { namespace, name }, body, { type: 'json', subresource: 'status', signal });
       work.writtenAt = clock.monotonic();
     } catch (error) {
-      if (!(error instanceof NotFoundError) && !isUidMismatch(error)) throw error;
+      if (!(error instanceof NotFoundError)) throw error;
     }
   }
 }

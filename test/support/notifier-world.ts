@@ -2,7 +2,6 @@ import { pino } from 'pino';
 import { INDEXES } from '../../src/caches/indexes.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { rfc3339 } from '../../src/kube/conditions.ts';
-import { ConflictError } from '../../src/kube/errors.ts';
 import type { KubeObject } from '../../src/kube/types.ts';
 import { Cache } from '../../src/kube/watch/cache.ts';
 import type { IndexFunctions } from '../../src/kube/watch/store.ts';
@@ -15,6 +14,7 @@ import type { TenantLimit } from '../../src/resources/tenants/tenant-limit.ts';
 import type { Webhook, WebhookStatus } from '../../src/resources/webhook.ts';
 import type { Result } from '../../src/runtime/controller.ts';
 import { fakeClock } from './fake-clock.ts';
+import { patched } from './patched.ts';
 
 export const TENANT = 'team';
 export const HOOK_KEY = `${TENANT}/hook`;
@@ -111,16 +111,8 @@ export function notifierWorld() {
       world.onWrite();
       world.writes += 1;
       const before = webhooks.store.get(`${namespace}/${name}`);
-      const { metadata, status } = structuredClone(body) as {
-        metadata: { uid: string };
-        status: Record<string, unknown>;
-      };
-      if (before?.metadata.uid !== metadata.uid)
-        throw new ConflictError({ code: 409, message: 'Precondition failed: UID' } as never);
-      const whole = Object.fromEntries(
-        Object.entries({ ...before.status, ...status }).filter(([, value]) => value !== null),
-      );
-      put(webhooks, { ...before, status: whole });
+      if (before === undefined) throw new Error(`There is no webhook ${namespace}/${name}.`);
+      put(webhooks, patched(before, body));
       return undefined as never;
     },
   };

@@ -1,8 +1,9 @@
 import { highestLine, isSpent, lineText, statusOfLines } from '../../budgets/accounts.ts';
 import { TENANT } from '../../budgets/spending.ts';
 import { spentWords, warningWords } from '../../budgets/words.ts';
-import { isUidMismatch, NotFoundError } from '../../kube/errors.ts';
+import { NotFoundError } from '../../kube/errors.ts';
 import type { EventFields, EventRecorder } from '../../kube/events.ts';
+import { statusPatch } from '../../kube/status-patch.ts';
 import { keyOf, type KubeObject, type ResourceType } from '../../kube/types.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { sameJson } from '../../lib/json.ts';
@@ -68,13 +69,13 @@ async function keepKeyBudgets(
     return { name, budget, used: known !== undefined && sameBudget(known, used) ? known : used };
   });
   if (sameJson(before, after)) return;
-  const body = { metadata: { uid: limit.metadata.uid }, status: { keyBudgets: after.length === 0 ? null : after } };
+  const body = statusPatch(limit, { keyBudgets: after.length === 0 ? undefined : after });
   try {
-    const options = { type: 'merge', subresource: 'status', signal } as const;
+    const options = { type: 'json', subresource: 'status', signal } as const;
     const ref = { namespace, name: TENANT_LIMIT_NAME };
     fence.wrote(namespace, tenantLimits, await client.patch(TENANT_LIMITS, ref, body, options));
   } catch (error) {
-    if (!(error instanceof NotFoundError) && !isUidMismatch(error)) throw error;
+    if (!(error instanceof NotFoundError)) throw error;
   }
 }
 
@@ -93,13 +94,13 @@ async function keep<T extends Metered>(
   const before = object.status?.budget;
   const after = counted && statusOf(counted, clock.now());
   if (sameBudget(before, after)) return;
-  const { namespace = '', name, uid } = object.metadata;
-  const body = { metadata: { uid }, status: { budget: after ?? null } };
+  const { namespace = '', name } = object.metadata;
+  const body = statusPatch(object, { budget: after });
   try {
-    const options = { type: 'merge', subresource: 'status', signal } as const;
+    const options = { type: 'json', subresource: 'status', signal } as const;
     fence.wrote(namespace, store, await client.patch(type, { namespace, name }, body, options));
   } catch (error) {
-    if (error instanceof NotFoundError || isUidMismatch(error)) return;
+    if (error instanceof NotFoundError) return;
     throw error;
   }
   const event = counted && warningOf(counted, before, after);

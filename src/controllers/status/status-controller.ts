@@ -1,43 +1,38 @@
 import type { KubeClient } from '../../kube/client/client.ts';
-import { isUidMismatch, NotFoundError } from '../../kube/errors.ts';
+import { NotFoundError } from '../../kube/errors.ts';
+import { statusPatch } from '../../kube/status-patch.ts';
 import { type Condition, keyOf, type KubeObject, type ResourceType } from '../../kube/types.ts';
-import { isObject, type Json, sameJson } from '../../lib/json.ts';
+import { type Json, sameJson } from '../../lib/json.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { type Finding, setCondition } from '../../kube/conditions.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
 
-/** Writes the fields of a status that differ, if the object is there. The uid protects a later one of the same name. */
+/** Writes the fields of a status that differ, if the object is there. */
 async function patchStatus<T extends KubeObject & { status?: object }>(
   client: KubeClient,
   type: ResourceType<T>,
   object: T,
   { status, signal }: { status: object; signal: AbortSignal },
 ): Promise<void> {
-  const patch = mergePatch(object.status ?? {}, status);
-  if (patch === undefined) return;
-  const { namespace, name, uid } = object.metadata;
-  const body = { metadata: { uid }, status: patch };
+  const fields = changed((object.status ?? {}) as Json, status as Json);
+  if (Object.keys(fields).length === 0) return;
+  const { namespace, name } = object.metadata;
+  const body = statusPatch(object, fields);
   try {
-    await client.patch(type, { namespace, name }, body, { type: 'merge', subresource: 'status', signal });
+    await client.patch(type, { namespace, name }, body, { type: 'json', subresource: 'status', signal });
   } catch (error) {
-    if (!(error instanceof NotFoundError) && !isUidMismatch(error)) throw error;
+    if (!(error instanceof NotFoundError)) throw error;
   }
 }
 
-/** The JSON merge patch (RFC 7386) that makes `before` mean `after`; undefined when they mean the same. */
-function mergePatch(before: object, after: object): Json | undefined {
-  const from = before as Json;
-  const to = after as Json;
-  const patch: Json = {};
-  for (const key of Object.keys(from)) if (from[key] !== undefined && to[key] === undefined) patch[key] = null;
-  for (const [key, value] of Object.entries(to)) {
-    const old = from[key];
-    if (value === undefined || sameJson(old, value)) continue;
-    patch[key] = isObject(old) && isObject(value) ? mergePatch(old, value) : value;
-  }
-  return Object.keys(patch).length === 0 ? undefined : patch;
+/** The fields of `after` that are others than before; undefined where there is none any more. */
+function changed(before: Json, after: Json): Json {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  return Object.fromEntries(
+    names.filter((name) => !sameJson(before[name], after[name])).map((name) => [name, after[name]]),
+  );
 }
 
 interface ObjectWithStatus extends KubeObject {

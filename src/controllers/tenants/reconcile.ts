@@ -1,4 +1,5 @@
 import { parseQuantity } from '../../kube/quantity.ts';
+import { statusPatch } from '../../kube/status-patch.ts';
 import {
   keyOf,
   type KubeObject,
@@ -168,8 +169,8 @@ async function keepHeld(deps: Deps, namespace: string, signal: AbortSignal): Pro
   const limit = stores.tenantLimits.get(keyOf(ref));
   const held = unbilled.held(namespace);
   if (limit === undefined || sameJson(limit.status?.held, held)) return;
-  const body = { metadata: { uid: limit.metadata.uid }, status: { held: held ?? null } };
-  const options = { type: 'merge', subresource: 'status', signal } as const;
+  const body = statusPatch(limit, { held });
+  const options = { type: 'json', subresource: 'status', signal } as const;
   fence.wrote(namespace, stores.tenantLimits, await client.patch(TENANT_LIMITS, ref, body, options));
 }
 

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { AlreadyExistsError, ConflictError, InvalidError, NotFoundError } from '../../../src/kube/errors.ts';
+import { AlreadyExistsError, ConflictError, InvalidError, isGone, NotFoundError } from '../../../src/kube/errors.ts';
+import { API_KEYS, type ApiKey, hashToken } from '../../../src/resources/api-key.ts';
+import { statusPatch } from '../../../src/kube/status-patch.ts';
 import { PODS } from '../../../src/kube/types.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
@@ -32,6 +34,45 @@ describe('against a real API server', () => {
     await client.delete(CONFIG_MAPS, ref, { uid: made.metadata.uid ?? '' });
     await client.delete(CONFIG_MAPS, ref, { uid: made.metadata.uid ?? '' });
     await expect(client.get(CONFIG_MAPS, ref)).rejects.toBeInstanceOf(NotFoundError);
+  });
+
+  test('a status is kept from a successor by a test of the uid, and not by the uid of a merge patch', async () => {
+    await using space = await testNamespace();
+    const { client, name: namespace } = space;
+    const ref = { namespace, name: 'a' };
+    const spec = {
+      hash: hashToken('secret'),
+      prefix: 'berth_a',
+      displayName: '',
+      revoked: false,
+      scopes: ['models' as const],
+    };
+    const key: ApiKey = { metadata: ref, spec };
+    const first = await client.create(API_KEYS, key);
+    await client.delete(API_KEYS, ref, { uid: first.metadata.uid ?? '' });
+    const second = await client.create(API_KEYS, key);
+    const lastUsedTime = '2026-01-01T00:00:00Z';
+    const write = (key: ApiKey, fields: object) =>
+      client.patch(API_KEYS, ref, statusPatch(key, fields), { type: 'json', subresource: 'status' });
+    await expect(write(first, { lastUsedTime })).rejects.toBeInstanceOf(ConflictError);
+    await expect(write({ ...first, status: {} }, { lastUsedTime })).rejects.toBeInstanceOf(ConflictError);
+    expect((await client.get(API_KEYS, ref)).status).toBeUndefined();
+    const { uid } = first.metadata;
+    const merge = { type: 'merge', subresource: 'status' } as const;
+    const after = await client.patch(API_KEYS, ref, { metadata: { uid }, status: { lastUsedTime } }, merge);
+    expect(after.metadata.uid).toBe(second.metadata.uid);
+    const renamed = { metadata: { uid }, spec: { displayName: 'other' } };
+    const refused: unknown = await client
+      .patch(API_KEYS, ref, renamed, { type: 'merge' })
+      .catch((error: unknown) => error);
+    expect([isGone(refused), (await client.get(API_KEYS, ref)).spec.displayName]).toEqual([true, '']);
+    const known: ApiKey = { ...second, status: {} };
+    expect((await write(known, { lastUsedTime: '2026-01-02T00:00:00Z' })).status).toEqual({
+      lastUsedTime: '2026-01-02T00:00:00Z',
+    });
+    for (let times = 0; times < 2; times += 1)
+      expect((await write(known, { lastUsedTime: undefined })).status).toEqual({});
+    await expect(write(second, { lastUsedTime })).rejects.toBeInstanceOf(ConflictError);
   });
 
   test('server-side apply removes what is no longer applied and leaves what others own', async () => {

@@ -56,9 +56,10 @@ export function forbidden(type: ResourceType, name: string, why: string, causes?
   return new Failure(403, 'Forbidden', `${resourceOf(type)} "${name}" is forbidden: ${why}`, details);
 }
 
-export function invalid(type: ResourceType, name: string, why: string): Failure {
+export function invalid(type: ResourceType, name: string, why: string, field?: string): Failure {
   const message = `${type.kind}${type.group === '' ? '' : `.${type.group}`} "${name}" is invalid: ${why}`;
-  return new Failure(422, 'Invalid', message, { ...detailsOf(type, name), kind: type.kind });
+  const causes = field === undefined ? {} : { causes: [{ reason: 'FieldValueInvalid', message: why, field }] };
+  return new Failure(422, 'Invalid', message, { ...detailsOf(type, name), kind: type.kind, ...causes });
 }
 
 /** The message of every 422 that apimachinery makes of a patch that cannot be applied. */

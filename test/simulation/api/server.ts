@@ -314,8 +314,11 @@ export class ApiServer {
     if (wanted.metadata.name !== name || (type.namespaced && wanted.metadata.namespace !== namespace)) {
       throw new Failure(400, 'BadRequest', 'the name of the object does not match the name on the URL');
     }
-    if (wanted.metadata.uid !== undefined && wanted.metadata.uid !== uid) {
-      throw invalid(type, name, `metadata.uid: Invalid value: "${wanted.metadata.uid}": field is immutable`);
+    // The status of a custom resource is written whatever uid comes with it.
+    const keepsUid = kind.isCustom && subresource === 'status';
+    if (!keepsUid && wanted.metadata.uid !== undefined && wanted.metadata.uid !== uid) {
+      const why = `metadata.uid: Invalid value: "${wanted.metadata.uid}": field is immutable`;
+      throw invalid(type, name, why, 'metadata.uid');
     }
     const asked = wanted.metadata.resourceVersion;
     if (asked !== undefined && asked !== resourceVersion) throw conflict(type, name, MODIFIED);

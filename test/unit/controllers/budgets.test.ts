@@ -11,6 +11,7 @@ import { tenantLimitSpecSchema, type TenantLimitStatus } from '../../../src/reso
 import { type controllerWorld, held } from '../../support/controller-world.ts';
 import { settle } from '../../support/fake-clock.ts';
 import { claimOn, gpuInstance, gpuPool } from '../../support/inventory-world.ts';
+import { patched } from '../../support/patched.ts';
 import { goldPolicy, policyWorld } from '../../support/policy-world.ts';
 
 /** At most one instance at a dollar an hour has room beside another. */
@@ -353,9 +354,9 @@ describe('the budget of a key that was deleted', () => {
     };
     put({});
     const client = {
-      patch: (_type: unknown, { name }: { name: string }, { status }: { status: TenantLimitStatus }) => {
+      patch: (_type: unknown, { name }: { name: string }, body: unknown) => {
         const limit = world.limits.store.get('default/berth');
-        if (name === LIMIT.name) put({ ...limit?.status, ...status, keyBudgets: status.keyBudgets ?? undefined });
+        if (name === LIMIT.name && limit !== undefined) put(patched(limit, body).status ?? {});
         return Promise.resolve(world.limits.store.get('default/berth'));
       },
     };
@@ -538,13 +539,14 @@ describe('what a TenantLimit says', () => {
     const events: string[] = [];
     let version = 1;
     const client = {
-      patch: (_type: unknown, _ref: unknown, body: { status: { budget: BudgetStatus } }) => {
+      patch: (_type: unknown, _ref: unknown, body: unknown) => {
         const [limit] = limits.store.values();
         if (limit === undefined) throw new Error('there is no TenantLimit');
         version += 1;
         const metadata = { ...limit.metadata, resourceVersion: String(version) };
-        limits.upsert({ ...limit, metadata, status: { budget: body.status.budget } });
-        written.push(body.status.budget);
+        const { status } = patched(limit, body);
+        limits.upsert({ ...limit, metadata, ...(status && { status }) });
+        if (status?.budget !== undefined) written.push(status.budget);
         return Promise.resolve(limits.store.get('default/berth'));
       },
     };

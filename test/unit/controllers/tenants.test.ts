@@ -22,6 +22,7 @@ import type { Held, TenantLimit } from '../../../src/resources/tenants/tenant-li
 import { type TenantPolicy, tenantPolicySpecSchema } from '../../../src/resources/tenants/tenant-policy.ts';
 import { Fence } from '../../../src/runtime/fence.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
+import { patched } from '../../support/patched.ts';
 
 function cacheOf<T extends KubeObject>(indexers?: IndexFunctions<T>): Cache<T> {
   const cache = new Cache<T>({
@@ -72,15 +73,10 @@ function world() {
       writes.push(`create ${type.kind} ${keyOf(object)}`);
       return Promise.resolve(put(type, object));
     },
-    patch(
-      type: ResourceType,
-      ref: KubeObject['metadata'],
-      body: { value: object }[] | { spec?: object; status?: object },
-    ) {
+    patch(type: ResourceType, ref: KubeObject['metadata'], body: { spec?: object } | unknown[]) {
       writes.push(`patch ${type.kind} ${keyOf(ref)}`);
       const before = cacheFor(type).store.get(keyOf(ref)) as unknown as KubeObject;
-      const { status, spec } = Array.isArray(body) ? { spec: body.at(-1)?.value, status: undefined } : body;
-      return Promise.resolve(put(type, { ...before, ...(spec && { spec }), ...(status && { status }) }));
+      return Promise.resolve(put(type, Array.isArray(body) ? patched(before, body) : { ...before, spec: body.spec }));
     },
     delete(type: ResourceType, ref: KubeObject['metadata']) {
       writes.push(`delete ${type.kind} ${keyOf(ref)}`);
@@ -294,5 +290,5 @@ it('what a tenant held for nothing is in the status of its TenantLimit, once, an
   expect(writes).toHaveLength(before);
   held.now = undefined;
   await reconcile('alice');
-  expect(limits.store.get('alice/berth')?.status?.held).toBeNull();
+  expect(limits.store.get('alice/berth')?.status).toEqual({});
 });

@@ -7,10 +7,12 @@ import { Ring } from '../../../src/http/interface/events/ring.ts';
 import { ClaimGate } from '../../../src/http/features/instances/claim-gate.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { toKubeError } from '../../../src/kube/errors.ts';
 import { type ApiKey, type ApiKeySpec, hashToken, type Scope } from '../../../src/resources/api-key.ts';
 import { openSession, sealSession, SessionTooLargeError } from '../../../src/web/session.ts';
 import { ALL_TENANTS } from '../../support/access.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
+import { patched } from '../../support/patched.ts';
 
 function apiKey(name: string, spec: Partial<ApiKeySpec> = {}, created = '2025-01-01T00:00:00Z'): ApiKey {
   const base = { hash: hashToken('secret'), prefix: '', displayName: '', revoked: false };
@@ -88,12 +90,33 @@ describe('the last use of a key', () => {
       lastUsed.touch(principal);
       await clock.advance(1000);
     }
-    expect(written).toEqual([{ metadata: { uid: 'uid-a' }, status: { lastUsedTime: '2026-01-01T00:00:00Z' } }]);
+    const lastUsedTime = '2026-01-01T00:00:00Z';
+    expect(written.map((body) => patched(apiKey('a'), body).status)).toEqual([{ lastUsedTime }]);
     await clock.advance(20_000);
     lastUsed.touch(principal);
     await clock.advance(10_000);
     expect(written).toHaveLength(2);
     abort.abort();
+    await running;
+  });
+
+  it('is written again when the key had no status in the cache', async () => {
+    const clock = fakeClock();
+    const { store } = keys(apiKey('a'));
+    let calls = 0;
+    const answer = { status: 422, body: 'the server rejected our request due to an error in our request' };
+    const patch = () => Promise.reject((calls += 1) && toKubeError('PATCH', answer));
+    const client = { patch } as unknown as KubeClient;
+    const lastUsed = new LastUsed({ client, apiKeys: store, clock, log: pino({ level: 'silent' }) });
+    const principal = new Authenticator({ apiKeys: store, tenants: ALL_TENANTS, clock }).authenticate('secret');
+    if (principal === undefined) throw new Error('no principal');
+    const abort = new AbortController();
+    const running = lastUsed.run(abort.signal);
+    lastUsed.touch(principal);
+    await clock.advance(20_000);
+    expect(calls).toBe(2);
+    abort.abort();
+    await clock.advance(10_000);
     await running;
   });
 });

@@ -250,6 +250,20 @@ describe('a crash', () => {
 });
 
 describe('a target that takes nothing', () => {
+  it('is told in the status as soon as that can be written, also while it is left alone', async () => {
+    const world = startedWorld();
+    world.answer = () => ({ kind: 'unreachable', why: 'timeout' });
+    const term = world.newTerm();
+    world.onWrite = () => {
+      throw new Error('no answer');
+    };
+    await expect(term()).rejects.toThrow('no answer');
+    world.onWrite = () => undefined;
+    expect((await term())?.requeueAfterMs).toBe(5_000);
+    expect(world.sent).toHaveLength(1);
+    expect(world.status()).toMatchObject({ failedSince: '2026-01-01T00:00:00Z', conditions: [{ reason: 'Retrying' }] });
+  });
+
   it('is tried from after 5 s to after an hour, and gets the same event again', async () => {
     const world = startedWorld();
     world.answer = () => ({ kind: 'unreachable', why: 'timeout' });

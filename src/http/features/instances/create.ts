@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { isPlaceComing } from '../../../caches/line-order.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
-import { AlreadyExistsError, ConflictError } from '../../../kube/errors.ts';
+import { AlreadyExistsError, ConflictError, isGone } from '../../../kube/errors.ts';
 import { newInstanceName } from '../../../resources/ids.ts';
 import {
   CONFIRM_BY,
@@ -194,6 +194,7 @@ async function confirm(deps: CreateDeps, created: GpuInstance): Promise<GpuInsta
   try {
     return await deps.client.patch(GPU_INSTANCES, { namespace, name }, body, { type: 'merge' });
   } catch (error) {
+    if (isGone(error)) throw deleted();
     // Where others end for it, the reaper sees to it.
     if (!isPlaceComing(created)) await remove(deps, created);
     throw error;

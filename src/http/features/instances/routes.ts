@@ -1,6 +1,6 @@
 import type { Stores } from '../../../caches/caches.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
-import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
+import { ConflictError, isGone } from '../../../kube/errors.ts';
 import { silentMs } from '../../../ledger/silence.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { GPU_INSTANCES, type GpuInstance, STARTED_BY } from '../../../resources/instances/gpu-instance.ts';
@@ -177,8 +177,7 @@ export const updateInstanceRoute = routeWithBody({
     const changed = await context.client
       .patch(GPU_INSTANCES, { namespace, name }, patch, { type: 'merge' })
       .catch((error: unknown) => {
-        // It is gone, or another instance has its name.
-        if (error instanceof NotFoundError || error instanceof ConflictError) throw instanceNotFound();
+        if (isGone(error)) throw instanceNotFound();
         throw error;
       });
     sendJson(response, context.instances.json(changed));

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { type TemplateSource, visibleTemplates } from '../../../caches/templates.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
-import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
+import { ConflictError, isGone } from '../../../kube/errors.ts';
 import {
   INSTANCE_TEMPLATES,
   type InstanceTemplate,
@@ -190,8 +190,7 @@ export const templateRoutes = [
       const changed = await context.client
         .patch(INSTANCE_TEMPLATES, { namespace, name }, patch, { type: 'merge' })
         .catch((error: unknown) => {
-          // It is gone, or another template has its name.
-          if (error instanceof NotFoundError || error instanceof ConflictError) throw templateNotFound();
+          if (isGone(error)) throw templateNotFound();
           throw error;
         });
       sendJson(response, toJson(context, namespace, changed));

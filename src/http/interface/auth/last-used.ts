@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import type { Principal } from '../../../access/principal.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
-import { NotFoundError } from '../../../kube/errors.ts';
+import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
+import { statusPatch } from '../../../kube/status-patch.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { API_KEYS, type ApiKey } from '../../../resources/api-key.ts';
@@ -18,11 +19,16 @@ export interface LastUsedDeps {
   log: Logger;
 }
 
+interface Use {
+  at: number;
+  written: boolean;
+}
+
 /** Keeps status.lastUsedTime of the keys up to date without a write per call. */
 export class LastUsed {
   readonly #deps: LastUsedDeps;
   /** Keys that were used in the last PRECISION_MS, with the time of their first use. */
-  readonly #used = new Map<string, { at: number; written: boolean }>();
+  readonly #used = new Map<string, Use>();
 
   constructor(deps: LastUsedDeps) {
     this.#deps = deps;
@@ -44,23 +50,26 @@ export class LastUsed {
     const due = [...this.#used].filter(([, use]) => !use.written).slice(0, WRITES_PER_FLUSH);
     for (const [keyId, use] of due) {
       use.written = true;
-      await this.#write(keyId, use.at);
+      await this.#write(keyId, use);
     }
     for (const [keyId, { at, written }] of this.#used) if (written && !this.#isRecent(at)) this.#used.delete(keyId);
   }
 
-  async #write(keyId: string, at: number): Promise<void> {
+  async #write(keyId: string, use: Use): Promise<void> {
     const { client, apiKeys, log } = this.#deps;
     const [key] = apiKeys.by('uid', keyId);
     const before = key?.status?.lastUsedTime;
     if (key === undefined || (before !== undefined && this.#isRecent(Date.parse(before)))) return;
-    const { namespace, name, uid } = key.metadata;
-    const lastUsedTime = `${new Date(at).toISOString().slice(0, 19)}Z`;
-    const body = { metadata: { uid }, status: { lastUsedTime } };
+    const { namespace, name } = key.metadata;
+    const lastUsedTime = `${new Date(use.at).toISOString().slice(0, 19)}Z`;
+    const body = statusPatch(key, { lastUsedTime });
     try {
-      await client.patch(API_KEYS, { namespace, name }, body, { type: 'merge', subresource: 'status' });
+      await client.patch(API_KEYS, { namespace, name }, body, { type: 'json', subresource: 'status' });
     } catch (error) {
-      if (!(error instanceof NotFoundError)) log.warn({ err: error, key: name }, 'Failed to write a last-used time');
+      // The key as it is now comes to the store soon.
+      if (error instanceof ConflictError) use.written = false;
+      else if (!(error instanceof NotFoundError))
+        log.warn({ err: error, key: name }, 'Failed to write a last-used time');
     }
   }
 
