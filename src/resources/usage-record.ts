@@ -17,6 +17,7 @@ export const ENDED_LABEL = 'berth.dev/ended';
 export const usageRecordSpecSchema = withRules(
   z.object({
     instance: z.string().max(253).describe('metadata.name of the instance.'),
+    displayName: z.string().max(128).optional().describe('Name of the instance for people, when this was written.'),
     instanceUid: z.string().max(64).describe('metadata.uid of the instance.'),
     product: z.string().max(128).describe('GPU product of the last of these starts.'),
     gpuCount: z.int().min(0).describe('GPUs of the last of these starts.'),

@@ -212,6 +212,24 @@ it('adds up what all replicas counted of the calls to models, beside what instan
   expect(csv[2]).toBe('model/qwen,,0,0.000156,USD,false,4,200,80,14,');
 });
 
+it('names instances that are gone as their records do, and those that are there as they are called now', async () => {
+  const named = (name: string, displayName: string): UsageRecord[] =>
+    record(name, 3000).map((one) => ({ ...one, spec: { ...one.spec, displayName } }));
+  const there = running('there');
+  const { get } = await serve(
+    [of('a', { ...there, spec: { ...there.spec, displayName: 'renamed' } })],
+    [[...named('gone', 'training'), ...named('there', 'once'), ...record('nameless', 3000)]],
+  );
+  const { items } = usageSchema.parse(JSON.parse((await get('?group=instance')).text));
+  expect(Object.fromEntries(items.map(({ group, name }) => [group, name]))).toEqual({
+    gone: 'training',
+    there: 'renamed',
+    nameless: null,
+  });
+  const byDay = usageSchema.parse(JSON.parse((await get('?group=day')).text));
+  expect(byDay.items.map(({ name }) => name)).toEqual([null]);
+});
+
 it('refuses days that make no sense, other groups, and keys without the scope', async () => {
   const { get, asked } = await serve([], []);
   const wrong = ['?from=2026-02-30', '?from=yesterday', '?group=node', '?format=xml'];

@@ -52,13 +52,14 @@ function byCurrency(intervals: readonly Interval[]): Interval[][] {
 }
 
 function recordSpec(instance: GpuInstance, intervals: Interval[], now: number): UsageRecord['spec'] {
-  const { metadata, status = {} } = instance;
+  const { metadata, spec, status = {} } = instance;
   const { usage, lastProduct, stages } = status;
   const [first] = intervals;
   const last = intervals.at(-1);
   const sum = intervals.map((interval) => amountBetween(interval, -Infinity, Infinity)).reduce(plus, NO_AMOUNT);
   return {
     instance: metadata.name,
+    ...(spec.displayName && { displayName: spec.displayName }),
     instanceUid: metadata.uid ?? '',
     product: last?.product ?? lastProduct?.product ?? '',
     gpuCount: last?.gpuCount ?? lastProduct?.gpuCount ?? 0,

@@ -81,14 +81,19 @@ async function read(
   { client, stores }: UsageContext,
   namespace: string,
   { from, to, group, now, signal }: Days & Pick<UsageQuery, 'group'> & { now: number; signal: AbortSignal },
-): Promise<{ lines: Line[]; unreadable: string[] }> {
+): Promise<Found> {
   const unreadable = new Unreadable();
   const report = new UsageReport({ from, to, group, most: MOST_ITEMS });
   const bills = new Bills(stores.instances.by('namespace', namespace), now, (billed) => report.add(billed));
   const pages = { namespace, labelSelector: endedFrom(from), signal, page: PAGE };
+  const recorded = new Map<string, string>();
   try {
     for await (const record of everyObject(client, USAGE_RECORDS, pages))
-      unreadable.try(USAGE_RECORDS, record, () => bills.addRecord(record));
+      unreadable.try(USAGE_RECORDS, record, () => {
+        bills.addRecord(record);
+        const { instance, displayName } = record.spec;
+        if (group === 'instance' && displayName) recorded.set(instance, displayName);
+      });
     for await (const record of everyObject(client, TOKEN_RECORDS, pages))
       unreadable.try(TOKEN_RECORDS, record, () => {
         for (const bill of tokenBillsOf(record)) report.addTokens(bill);
@@ -98,11 +103,12 @@ async function read(
     if (error instanceof RangeError || signal.aborted) throw tooMuch();
     throw error;
   }
-  return { lines: report.lines(), unreadable: unreadable.names };
+  const names = new Map([...recorded, ...namesOf(stores, namespace, group)]);
+  return { lines: report.lines(), unreadable: unreadable.names, names };
 }
 
-/** What people call the groups: instances and keys that are there may have a name beside their id. */
-function namesOf({ stores }: UsageContext, namespace: string, group: UsageQuery['group']): ReadonlyMap<string, string> {
+/** The names that people gave to instances and keys that are there, by their ids. */
+function namesOf(stores: UsageContext['stores'], namespace: string, group: UsageQuery['group']): Map<string, string> {
   const named =
     group === 'instance'
       ? stores.instances
@@ -157,8 +163,7 @@ async function answer(context: UsageContext, { request, response, caller: { name
   response.once('close', () => over.abort());
   try {
     const sums = await read(context, namespace, { ...days, group: query.group, now, signal: over.signal });
-    const names = namesOf(context, namespace, query.group);
-    const found = toAnswer({ ...sums, names }, days, query.group, now);
+    const found = toAnswer(sums, days, query.group, now);
     const asCsv = query.format === undefined ? request.accepts(['json', 'csv']) === 'csv' : query.format === 'csv';
     if (asCsv) sendText(response, toCsv(found), CSV_TYPE);
     else sendJson(response, JSON.stringify(found));
