@@ -151,16 +151,13 @@ withGo('the helper in an instance', () => {
     const link = await helper.link();
     const channel = program(
       link,
-      'sh -c "echo $$; sleep 4000; true" & nohup sleep 4001 >/dev/null 2>&1 & echo $!; wait',
+      'sh -c "echo mortal $$; sleep 4000; true" & nohup sleep 4001 >/dev/null 2>&1 & echo immortal $!; wait',
     );
     let output = '';
     channel.stdout.on('data', (part: Buffer) => (output += part.toString()));
-    await waitFor('both', () => output.trim().split('\n').length === 2);
-    const [mortal = 0, immortal = 0] = output
-      .trim()
-      .split('\n')
-      .map(Number)
-      .toSorted((a, b) => a - b);
+    await waitFor('both', () => output.split('\n').length === 3);
+    const processOf = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(output)?.[1]);
+    const [mortal, immortal] = [processOf('mortal'), processOf('immortal')];
     channel.close();
     await waitFor('the end of the first', () => isGone(mortal));
     link.close();
