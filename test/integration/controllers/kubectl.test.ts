@@ -81,7 +81,7 @@ test.each([
 test('kubectl explain has words for what a user wonders about', async () => {
   await using world = await createWorld();
   for (const [field, words] of [
-    ['spec', 'What the owner wants'],
+    ['spec', 'The desired state'],
     ['spec.maxDuration', 'Longest time'],
     ['spec.onNoCapacity', 'wait in line'],
     ['status.claim', 'The place that the controller granted'],
