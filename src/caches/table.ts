@@ -1,4 +1,5 @@
 import type { IndexFunctions } from '../kube/watch/store.ts';
+import { DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES } from '../kube/devices.ts';
 import {
   ENDPOINT_SLICES,
   type KubeObject,
@@ -40,6 +41,8 @@ export interface Reads {
 export interface CacheDefinition<T extends KubeObject> {
   type: ResourceType<T>;
   labelSelector?: string;
+  /** Empty where the API server does not serve the kind, or Berth may not read it. */
+  isOptional?: boolean;
   /** Only objects of Berth's own namespace. */
   isOwn?: boolean;
   indexers?: IndexFunctions<T>;
@@ -78,12 +81,18 @@ export const CACHES = {
   namespaces: cache({ type: NAMESPACES }),
   quotas: cache({ type: RESOURCE_QUOTAS, indexers: INDEXES.quotas }),
   storageClasses: cache({ type: STORAGE_CLASSES }),
+  resourceSlices: cache({ type: RESOURCE_SLICES, isOptional: true }),
+  deviceClasses: cache({ type: DEVICE_CLASSES, isOptional: true }),
+  resourceClaims: cache({ type: RESOURCE_CLAIMS, isOptional: true }),
   networkPolicies: cache({ type: NETWORK_POLICIES, indexers: INDEXES.networkPolicies }),
   services: cache({ type: SERVICES, labelSelector: MODEL_SERVER }),
   slices: cache({ type: ENDPOINT_SLICES, labelSelector: MODEL_SERVER }),
   modelServers: cache({ type: MODEL_SERVERS, isOwn: true }),
   modelLeases: cache({ type: LEASES, labelSelector: `${MODEL_LEASE_LABEL}=true`, isOwn: true }),
 };
+
+/** What Dynamic Resource Allocation keeps of devices. */
+export const DEVICE_CACHES = ['resourceSlices', 'deviceClasses', 'resourceClaims'] as const satisfies CacheName[];
 
 export type CacheName = keyof typeof CACHES;
 export type CachedObject<N extends CacheName> = (typeof CACHES)[N] extends CacheDefinition<infer T> ? T : never;

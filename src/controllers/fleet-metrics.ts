@@ -58,7 +58,7 @@ function* gpusByState({ nodes, inventory }: FleetMetricsSource): Iterable<Sample
     const { name } = node.metadata;
     const view = inventory.viewOf(name);
     if (view === undefined) continue;
-    for (const { product, unhealthy, rented, others, free } of gpuCounts(node, view, inventory.claimsOn(name))) {
+    for (const { product, unhealthy, rented, others, free } of gpuCounts(view, inventory.claimsOn(name))) {
       const sums = products.get(product) ?? { free: 0, rented: 0, others: 0, unhealthy: 0, closed: 0 };
       sums.rented += rented;
       sums.others += others;
@@ -79,7 +79,7 @@ function* unhealthyGPUs({ nodes, inventory }: FleetMetricsSource): Iterable<Samp
     const view = inventory.viewOf(name);
     if (view === undefined) continue;
     const counts = new Map<string, number>();
-    for (const { product, unhealthy } of gpuCounts(node, view, [])) {
+    for (const { product, unhealthy } of gpuCounts(view, [])) {
       if (unhealthy > 0) counts.set(product, (counts.get(product) ?? 0) + unhealthy);
     }
     for (const [product, value] of counts) yield { labels: { node: name, product }, value };

@@ -3,9 +3,11 @@ import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { Inventory } from '../inventory/inventory.ts';
+import type { DeviceStores } from '../inventory/devices/device-index.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import { EventRecorder } from '../kube/events.ts';
 import type { NetworkPolicy } from '../kube/network-policy.ts';
+import type { KubeObject } from '../kube/types.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { GpuPoolSpec } from '../resources/gpu-pool.ts';
@@ -39,6 +41,8 @@ export interface ControllersDeps extends PodProbes {
   stores: ControllerStores;
   /** Those of all namespaces, where an instance waits until they close its own; else undefined. */
   networkPolicies?: ReadStore<NetworkPolicy> | undefined;
+  /** What is in ResourceSlices; absent: nothing. */
+  devices?: DeviceStores | undefined;
   registry: Registry;
   log: Logger;
   clock: Clock;
@@ -77,9 +81,13 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   const stop = new AbortController();
   const abort = new AbortController();
   await Promise.all(
-    [...Object.values(stores), ...(deps.networkPolicies ? [deps.networkPolicies] : [])].map(({ synced }) => synced),
+    [
+      ...Object.values(stores),
+      ...Object.values(deps.devices ?? {}),
+      ...(deps.networkPolicies ? [deps.networkPolicies] : []),
+    ].map(({ synced }: Pick<ReadStore<KubeObject>, 'synced'>) => synced),
   );
-  const inventory = new Inventory(stores, clock);
+  const inventory = new Inventory({ ...stores, devices: deps.devices }, clock);
   const unrecorded = new UnrecordedInstances(log, clock);
   const unbilled = new UnbilledPlaces({ ...stores, inventory, clock });
   const unfollow = stores.instances.onChange((change) => {

@@ -5,6 +5,7 @@ import { clocks } from './checks/clocks.ts';
 import { definitions } from './checks/definitions.ts';
 import { gpuNodes } from './checks/gpu-nodes.ts';
 import { isolation } from './checks/isolation.ts';
+import { devices } from './checks/devices.ts';
 import { disks } from './checks/disks.ts';
 import { exporters, monitors } from './checks/metrics.ts';
 import { network } from './checks/network.ts';
@@ -28,6 +29,7 @@ export const CHECKS: readonly Check[] = [
   activity,
   clocks,
   gpuNodes,
+  devices,
   nodeLabels,
   poolSettings,
   isolation,

@@ -22,6 +22,7 @@ import {
   NETWORK_POLICIES,
 } from '../kube/network-policy.ts';
 import type { ListOptions } from '../kube/client/client.ts';
+import { DEVICE_CLASSES, RESOURCE_SLICES } from '../kube/devices.ts';
 import {
   CUSTOM_RESOURCE_DEFINITIONS,
   ENDPOINT_SLICES,
@@ -94,6 +95,8 @@ function keepAddresses({ metadata, spec, status }: Pod): Pod {
 /** Everything that is read. No Secret is. */
 export const SOURCES = {
   nodes: source(NODES),
+  resourceSlices: source(RESOURCE_SLICES),
+  deviceClasses: source(DEVICE_CLASSES),
   pools: source(GPU_POOLS),
   instances: source(GPU_INSTANCES, {}, { keep: keepInstance }),
   orphans: source(PERSISTENT_VOLUME_CLAIMS, KEPT),

@@ -35,12 +35,16 @@ function identity(namespace = '', uid = ''): string {
   return `${namespace}/${uid}`;
 }
 
+/** Namespace and uid of the instance that a pod belongs to. */
+export function instanceOf(pod: Pod): string | undefined {
+  const [uid] = instanceUidsOf(pod);
+  return uid && identity(pod.metadata.namespace, uid);
+}
+
 export function podHolding(pod: Pod): PodHolding | undefined {
   const node = pod.spec?.nodeName;
   if (node === undefined || hasStopped(pod)) return undefined;
-  const { namespace } = pod.metadata;
-  const [uid] = instanceUidsOf(pod);
-  return { node, instance: uid && identity(namespace, uid), amounts: requestsOfPod(pod) };
+  return { node, instance: instanceOf(pod), amounts: requestsOfPod(pod) };
 }
 
 /** Size in GB of a disk that lives on the node. */
@@ -80,7 +84,7 @@ export function claimHolding(
 }
 
 /**
- * What is taken on a node by its pods and by its claims. Of a claim and its own pods the larger counts, resource by
+ * What is taken on a node by its pods, by its claims, and by claims of devices. Of a claim and its own pods the larger counts, resource by
  * resource: a pod that only bears the label of an instance must not hide what the instance has claimed.
  */
 export function takenOn(
@@ -90,7 +94,7 @@ export function takenOn(
 ): Amounts {
   let used: Amounts = {};
   const podsOf = new Map<string, Amounts>();
-  for (const { instance, amounts } of pods) {
+  for (const { instance, amounts } of [...pods, ...(facts?.claimed ?? [])]) {
     used = addAmounts(used, amounts);
     if (instance !== undefined) podsOf.set(instance, addAmounts(podsOf.get(instance) ?? {}, amounts));
   }

@@ -5,6 +5,8 @@ import type { GpuPool } from '../resources/gpu-pool.ts';
 import { isSwitchedOff } from '../resources/instances/instance-state.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Assumptions } from './assumptions.ts';
+import { DeviceIndex, type DeviceStores } from './devices/device-index.ts';
+import { NO_DEVICES } from './devices/told-node.ts';
 import { FreePlaces } from './free-places.ts';
 import {
   beside,
@@ -35,6 +37,8 @@ interface InventoryStores {
   pools: ReadStore<GpuPool>;
   instances: ReadStore<GpuInstance>;
   storageClasses: ReadStore<StorageClass>;
+  /** Absent: no GPU is in ResourceSlices. */
+  devices?: DeviceStores | undefined;
 }
 
 type PreemptionSearch = Partial<Pick<PreemptOptions, 'reservedOn' | 'isAnyGood'>>;
@@ -53,6 +57,7 @@ export class Inventory {
   readonly #stores: InventoryStores;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #nodes: NodeViews;
+  readonly #devices: DeviceIndex | undefined;
   readonly #free: FreePlaces;
   readonly #assumptions = new Assumptions();
   readonly #holdings = new TenantHoldings();
@@ -76,9 +81,13 @@ export class Inventory {
     const hasStorage = (pool: Pool): boolean => this.#poolHasStorage(pool);
     const classesOf = (gpuCount: number) => this.#classesOf(gpuCount);
     this.#market = { classes, classesOf, viewOf, hasStorage, free: this.#free };
+    const { nodes, pods, devices } = stores;
+    this.#devices =
+      devices && new DeviceIndex(devices, pods, (names) => [...names].forEach((name) => this.#lookAt(nodes.get(name))));
     this.#refreshPools();
     this.#stops = [
-      follow(stores.nodes, (name, node) => this.#setNode(name, node && nodeFacts(node, this.#pools))),
+      () => this.#devices?.close(),
+      follow(stores.nodes, (name, node) => this.#setNode(name, node && this.#factsOf(node))),
       follow(stores.pods, (key, pod) => this.#nodes.setPod(key, pod && podHolding(pod))),
       follow(stores.instances, (key) => this.#instanceChanged(key)),
       stores.pools.onChange(() => this.#refreshPools()),
@@ -216,6 +225,11 @@ export class Inventory {
     return this.#nodes.claimsOn(node).map(({ claim }) => claim);
   }
 
+  /** Why the devices of a DeviceClass are not for rent on any node; undefined when they may be. */
+  deviceClassGap(name: string): string | undefined {
+    return this.#devices?.gapOf(name);
+  }
+
   nodes(): IterableIterator<NodeFacts> {
     return this.#nodes.facts();
   }
@@ -265,11 +279,17 @@ export class Inventory {
 
   #refreshPools(): void {
     this.#pools = orderPools(this.#stores.pools.values());
-    for (const node of this.#stores.nodes.values()) {
-      this.#setNode(node.metadata.name, nodeFacts(node, this.#pools));
-    }
+    for (const node of this.#stores.nodes.values()) this.#lookAt(node);
     this.#classes = undefined;
     this.#changed();
+  }
+
+  #factsOf(node: Node): NodeFacts {
+    return nodeFacts(node, this.#pools, this.#devices?.of(node.metadata.name) ?? NO_DEVICES);
+  }
+
+  #lookAt(node: Node | undefined): void {
+    if (node !== undefined) this.#setNode(node.metadata.name, this.#factsOf(node));
   }
 
   #setNode(name: string, facts: NodeFacts | undefined): void {

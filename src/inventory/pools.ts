@@ -2,6 +2,7 @@ import { compareText } from '../lib/compare.ts';
 import type { Node, StorageClass } from '../kube/types.ts';
 import { type GpuPool, gpuPoolSpecSchema, type GpuPoolSpec } from '../resources/gpu-pool.ts';
 import { shareOfMoney } from '../resources/money.ts';
+import { groupFor, NO_DEVICES, type NodeDevices, toldNode } from './devices/told-node.ts';
 import { hasGpusOf, makerOf } from './makers/makers.ts';
 import type { GpuResource } from './nodes/gpu-labels.ts';
 
@@ -36,11 +37,15 @@ export function orderPools(pools: Iterable<GpuPool>): Pool[] {
  * The pool of a node, or undefined when the node is not for rent: the first that selects it and whose GPUs it has, or
  * else the first that selects it. `pools` as {@link orderPools} gives them.
  */
-export function poolOf(node: Node, pools: readonly Pool[]): Pool | undefined {
+export function poolOf(node: Node, pools: readonly Pool[], devices: NodeDevices = NO_DEVICES): Pool | undefined {
   const labels = node.metadata.labels ?? {};
   const selecting = pools.filter((pool) => selects(pool, labels));
   if (selecting.length < 2) return selecting[0];
-  return selecting.find(({ spec }) => hasGpusOf(node, makerOf(spec.devices))) ?? selecting[0];
+  const found = selecting.find(({ spec }) => {
+    const told = toldNode(node, groupFor(node, devices, spec.devices));
+    return hasGpusOf(told, makerOf(spec.devices));
+  });
+  return found ?? selecting[0];
 }
 
 interface Price {

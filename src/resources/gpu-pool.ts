@@ -62,10 +62,31 @@ const devicesSchema = withRules(
       'Node label with the memory of one GPU as a whole number of memoryUnit, instead of that of the preset. If there is none, the memory of the GPUs is 0: unknown.',
     ),
     memoryUnit: z.enum(['Bytes', 'MiB', 'GiB']).optional().describe('Unit of memoryLabel. Absent: MiB.'),
+    deviceClassName: patterned(
+      z.string().max(253),
+      /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
+      'write the name of a DeviceClass, for example gpu.nvidia.com',
+    )
+      .optional()
+      .describe(
+        'DeviceClass of GPUs that Dynamic Resource Allocation gives out, instead of a preset. Berth reads them in ResourceSlices. The class must have an extendedResourceName, and each of its devices must be one whole GPU.',
+      ),
+    productAttribute: labelNameSchema(
+      'Attribute of the devices that names the product. Absent: productName, and model for the driver gpu.example.com. If the devices have none, the product is the name of the class.',
+    ),
+    memoryCapacity: labelNameSchema('Capacity of the devices that is their memory. Absent: memory.'),
   }),
   {
-    rule: 'has(self.preset) != has(self.resourceName)',
-    message: 'name either a preset or a resourceName, and not both',
+    rule: '[has(self.preset), has(self.resourceName), has(self.deviceClassName)].filter(named, named).size() == 1',
+    message: 'name exactly one of preset, resourceName and deviceClassName',
+  },
+  {
+    rule: '!has(self.deviceClassName) || !(has(self.productLabel) || has(self.memoryLabel))',
+    message: 'devices of a deviceClassName have attributes: name no label',
+  },
+  {
+    rule: 'has(self.deviceClassName) || !(has(self.productAttribute) || has(self.memoryCapacity))',
+    message: 'only devices of a deviceClassName have attributes and capacities',
   },
   {
     rule: '!has(self.memoryUnit) || has(self.memoryLabel)',

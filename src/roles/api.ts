@@ -4,6 +4,7 @@ import type { AccessWatch } from '../access/access-watch.ts';
 import type { Authenticator } from '../access/authenticator.ts';
 import { type CeilingsOf, ceilingsReader } from '../access/ceilings.ts';
 import { foreignKeyReader, SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
+import { DEVICE_CACHES } from '../caches/table.ts';
 import { isTenant, onTenants } from '../caches/tenants.ts';
 import { createModelGateway, type ModelGatewayDeps } from '../gateway/gateway.ts';
 import type { Tenants } from '../access/tenants.ts';
@@ -68,7 +69,7 @@ async function createShared(context: RoleContext): Promise<Shared> {
 
 function createInventory({ process, caches, shutdown }: RoleContext): Inventory {
   const supply = caches.pick(['instances', 'nodes', 'pods', 'pools', 'storageClasses']);
-  const inventory = new Inventory(supply, process.clock);
+  const inventory = new Inventory({ ...supply, devices: caches.pick(DEVICE_CACHES) }, process.clock);
   shutdown.defer('inventory', () => inventory.close());
   return inventory;
 }

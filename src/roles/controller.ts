@@ -1,4 +1,5 @@
 import { podTarget } from '../access/pod-target.ts';
+import { DEVICE_CACHES } from '../caches/table.ts';
 import { CONTROLLER_CACHES } from '../controllers/stores.ts';
 import { startControllers } from '../controllers/start.ts';
 import { loadKubeConfig } from '../kube/config/config.ts';
@@ -25,6 +26,7 @@ export const controllerRole: Role = async (context) => {
     clockCheck,
     stores: caches.pick(CONTROLLER_CACHES),
     networkPolicies: config.requiresNetworkPolicy ? caches.get('networkPolicies') : undefined,
+    devices: caches.pick(DEVICE_CACHES),
     registry,
     log,
     clock,

@@ -1,4 +1,5 @@
 import { Cache } from '../../src/kube/watch/cache.ts';
+import type { DeviceClass, ResourceClaim, ResourceSlice } from '../../src/kube/devices.ts';
 import type { KubeObject, Node, Pod, StorageClass } from '../../src/kube/types.ts';
 import type {
   Claim,
@@ -170,6 +171,9 @@ interface World {
   pools?: GpuPool[];
   instances?: GpuInstance[];
   storageClasses?: StorageClass[];
+  resourceSlices?: ResourceSlice[];
+  deviceClasses?: DeviceClass[];
+  resourceClaims?: ResourceClaim[];
   claimOnPod?: boolean;
 }
 
@@ -192,6 +196,9 @@ export function inventoryOf(world: World, now = Date.UTC(2026, 0, 1)) {
     pools: cacheOf(world.pools),
     instances: world.claimOnPod ? claimingCache(pods, world.instances) : cacheOf(world.instances),
     storageClasses: cacheOf(world.storageClasses),
+    resourceSlices: cacheOf(world.resourceSlices),
+    deviceClasses: cacheOf(world.deviceClasses),
+    resourceClaims: cacheOf(world.resourceClaims),
   };
   const clock = { at: now, now: () => clock.at, monotonic: () => clock.at };
   const inventory = new Inventory(
@@ -201,6 +208,11 @@ export function inventoryOf(world: World, now = Date.UTC(2026, 0, 1)) {
       pools: caches.pools.store,
       instances: caches.instances.store,
       storageClasses: caches.storageClasses.store,
+      devices: {
+        resourceSlices: caches.resourceSlices.store,
+        deviceClasses: caches.deviceClasses.store,
+        resourceClaims: caches.resourceClaims.store,
+      },
     },
     clock,
   );

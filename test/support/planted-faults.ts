@@ -8,6 +8,7 @@ import {
   type WebhookConfiguration,
 } from '../../src/kube/installation-types.ts';
 import { type KubeObject, NAMESPACES, type Node, NODES, type ResourceType } from '../../src/kube/types.ts';
+import { RESOURCE_SLICES } from '../../src/kube/devices.ts';
 import { GPU_POOLS, type GpuPool, gpuPoolSpecSchema } from '../../src/resources/gpu-pool.ts';
 import { run } from '../../tools/lib/shell.ts';
 
@@ -57,7 +58,12 @@ function webhooks(namespace: string, rest: object): WebhookConfiguration['webhoo
 /** Plants a dozen faults on nodes, pools and a tenant of its own, and takes them away when it is disposed. */
 export async function plantFaults(client: KubeClient): Promise<PlantedFaults> {
   const id = randomBytes(4).toString('hex');
-  const [empty, tainted, cordoned] = [`doctor-${id}-a`, `doctor-${id}-b`, `doctor-${id}-c`];
+  const [empty, tainted, cordoned, sliced] = ['a', 'b', 'c', 'd'].map((one) => `doctor-${id}-${one}`) as [
+    string,
+    string,
+    string,
+    string,
+  ];
   const [first, second, tenant] = [`doctor-${id}-1`, `doctor-${id}-2`, `doctor-${id}`];
   const made: [ResourceType, string][] = [];
   async function create<T extends KubeObject>(type: ResourceType<T>, object: T): Promise<void> {
@@ -88,6 +94,16 @@ export async function plantFaults(client: KubeClient): Promise<PlantedFaults> {
   await node(tainted, { labels: known, taints: [{ key: 'team', value: 'ml', effect: 'NoSchedule' }] });
   await node(cordoned, { unschedulable: true });
   for (const name of [tainted, cordoned]) await give(name);
+  await node(sliced, {});
+  await create(RESOURCE_SLICES, {
+    metadata: { name: sliced },
+    spec: {
+      driver: 'gpu.nvidia.com',
+      nodeName: sliced,
+      pool: { name: sliced, generation: 1, resourceSliceCount: 1 },
+      devices: [{ name: 'gpu-0', attributes: { type: { string: 'gpu' } } }],
+    },
+  });
   await pool(first, { disk: { maxGb: 10, storageClassName: 'gone' }, runtimeClassName: 'gone' });
   await pool(second, {});
   await create(NAMESPACES, { metadata: { name: tenant, labels: { 'berth.dev/tenant': 'true' } } });
@@ -100,6 +116,7 @@ export async function plantFaults(client: KubeClient): Promise<PlantedFaults> {
       ['gpu-nodes', 'NoGPUs', `node/${empty}`],
       ['gpu-nodes', 'Tainted', `node/${tainted}`],
       ['gpu-nodes', 'Cordoned', `node/${cordoned}`],
+      ['devices', 'NotSold', `node/${sliced}`],
       ['node-labels', 'NoProduct', `node/${cordoned}`],
       ['pools', 'Overlap', `gpupool/${first}`],
       ['pools', 'NoPrice', `gpupool/${first}`],

@@ -92,8 +92,15 @@ const NO_NODES = {
   message: 'No node with GPUs has the labels of spec.nodeSelector. Label a node, or change the selector.',
 } as const;
 
-function noNodes({ devices }: GpuPool['spec']): Omit<Finding, 'type'> {
+function noNodes({ devices }: GpuPool['spec'], inventory: Inventory): Omit<Finding, 'type'> {
   if (devices === undefined) return NO_NODES;
+  const { deviceClassName } = devices;
+  const gap = deviceClassName === undefined ? undefined : inventory.deviceClassGap(deviceClassName);
+  if (gap !== undefined) return { status: 'False', reason: 'DeviceClassNotSold', message: gap };
+  if (deviceClassName !== undefined) {
+    const message = `No node with the labels of spec.nodeSelector has whole GPUs of DeviceClass ${deviceClassName} in ResourceSlices, all of one product. Look at kubectl get resourceslices, label a node, or change spec.nodeSelector or spec.devices.`;
+    return { ...NO_NODES, message };
+  }
   const names = makerOf(devices).resourceNames.join(' or ');
   const message = `No node with the labels of spec.nodeSelector has whole GPUs under the name ${names}. Install their device plugin, label a node, or change spec.nodeSelector or spec.devices.`;
   return { ...NO_NODES, message };
@@ -135,7 +142,7 @@ export function poolStatus(deps: PoolStatusDeps): StatusKind<GpuPool> {
       const { name } = pool.metadata;
       const nodes = [...deps.inventory.nodes()].filter((facts) => facts.pool?.name === name);
       const counts = countPool(name, nodes, deps.inventory);
-      const ready = readyStatus(pool, counts.nodes > 0 ? HAS_NODES : noNodes(pool.spec), now);
+      const ready = readyStatus(pool, counts.nodes > 0 ? HAS_NODES : noNodes(pool.spec, deps.inventory), now);
       const images = imageProgress(pool, nodes, deps.pulls);
       const conditions = withFindings(pool, ready.conditions, { nodes, images: imagesReady(images), now });
       return { ...ready, conditions, ...counts, ...(images.length > 0 && { images }) };

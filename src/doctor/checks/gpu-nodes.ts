@@ -3,8 +3,8 @@ import { gpuCounts } from '../../inventory/nodes/gpu-counts.ts';
 import type { NodeView } from '../../inventory/nodes/node-view.ts';
 import { type Obstacle, obstaclesOf } from '../../inventory/nodes/obstacles.ts';
 import { orderPools, type Pool } from '../../inventory/pools.ts';
-import type { KubeObject, Node } from '../../kube/types.ts';
-import { Cache } from '../../kube/watch/cache.ts';
+import type { Node } from '../../kube/types.ts';
+import { cached, deviceStores } from '../cached.ts';
 import { byFault, check, firstOf, named, type Problem, quoted } from '../finding.ts';
 
 /** Labels of node feature discovery, with the class of the device or without, and of NVIDIA's GPU Operator. */
@@ -117,15 +117,6 @@ function describe(obstacle: Obstacle, nodes: readonly string[], pool: Pool | und
   return { why: IDLE, ...WORDS[obstacle.reason](of) };
 }
 
-function cached<T extends KubeObject>(objects: readonly T[]): Cache<T> {
-  const onListenerError = (error: unknown): never => {
-    throw error;
-  };
-  const cache = new Cache<T>({ onListenerError });
-  for (const object of objects) cache.upsert(object);
-  return cache;
-}
-
 /** Kubernetes adds these taints to a node that is not ready, cordoned or unreachable, and takes them away itself. */
 function isEcho(obstacle: Obstacle, all: readonly Obstacle[]): boolean {
   return (
@@ -144,7 +135,7 @@ function tellable(all: readonly Obstacle[]): readonly Obstacle[] {
 function unhealthy(nodes: readonly Node[], viewOf: (node: string) => NodeView | undefined): Problem[] {
   const some = nodes.filter((node) => {
     const view = viewOf(node.metadata.name);
-    const counts = view === undefined ? [] : gpuCounts(node, view, []);
+    const counts = view === undefined ? [] : gpuCounts(view, []);
     return counts.some((count) => count.unhealthy > 0 && count.unhealthy < count.total);
   });
   const names = some.map(({ metadata }) => metadata.name);
@@ -164,14 +155,15 @@ function unhealthy(nodes: readonly Node[], viewOf: (node: string) => NodeView | 
 export const gpuNodes = check({
   name: 'gpu-nodes',
   title: 'Every node with GPUs is for rent',
-  needs: ['nodes', 'pools', 'instances'],
-  find({ nodes, pools, instances }, { now }) {
+  needs: ['nodes', 'pools', 'instances', 'resourceSlices', 'deviceClasses'],
+  find({ nodes, pools, instances, ...devices }, { now }) {
     const stores = {
       nodes: cached(nodes),
       pods: cached([]),
       pools: cached(pools),
       instances: cached(instances),
       storageClasses: cached([]),
+      devices: deviceStores(devices),
     };
     const inventory = new Inventory(stores, { now: () => now });
     const ordered = orderPools(pools);
@@ -179,7 +171,7 @@ export const gpuNodes = check({
     const found = nodes.flatMap((node) => {
       const view = viewOf(node.metadata.name);
       if (view === undefined) return [];
-      if (!looksLikeGpuNode(node) && gpuCounts(node, view, []).length === 0) return [];
+      if (!looksLikeGpuNode(node) && gpuCounts(view, []).length === 0) return [];
       const pool = view.facts.pool?.name;
       return tellable(obstaclesOf(node, view)).map(
         (obstacle) => [JSON.stringify({ obstacle, pool }), { obstacle, pool, name: node.metadata.name }] as const,

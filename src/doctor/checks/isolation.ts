@@ -1,6 +1,7 @@
 import { nodeFacts } from '../../inventory/nodes/node-view.ts';
 import { poolIsolation } from '../../inventory/pool-isolation.ts';
 import { orderPools } from '../../inventory/pools.ts';
+import { deviceIndex } from '../cached.ts';
 import { check, firstOf, type Problem } from '../finding.ts';
 
 const CONFIRM = 'berth.dev/gpu-isolation=enforced';
@@ -9,10 +10,11 @@ const CONFIRM = 'berth.dev/gpu-isolation=enforced';
 export const isolation = check({
   name: 'isolation',
   title: 'Tenants cannot widen their GPUs',
-  needs: ['nodes', 'pools'],
-  find({ nodes, pools }) {
+  needs: ['nodes', 'pools', 'resourceSlices', 'deviceClasses'],
+  find({ nodes, pools, ...devices }) {
     const ordered = orderPools(pools);
-    const facts = nodes.map((node) => nodeFacts(node, ordered));
+    const index = deviceIndex(devices);
+    const facts = nodes.map((node) => nodeFacts(node, ordered, index.of(node.metadata.name)));
     return ordered.flatMap(({ name }): Problem[] => {
       const own = facts.filter(({ pool }) => pool?.name === name);
       const { reason, message } = poolIsolation(own);

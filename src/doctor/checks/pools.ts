@@ -4,6 +4,7 @@ import type { Node, StorageClass } from '../../kube/types.ts';
 import type { GpuPool } from '../../resources/gpu-pool.ts';
 import { compareMoney } from '../../resources/money.ts';
 import { looksLikeGpuNode } from './gpu-nodes.ts';
+import { deviceIndex } from '../cached.ts';
 import { check, named, type Problem, quoted } from '../finding.ts';
 
 function problem(pool: string, rest: Omit<Problem, 'objects'>): Problem {
@@ -123,22 +124,26 @@ function noPools(pools: readonly GpuPool[], facts: readonly NodeFacts[]): Proble
 export const poolSettings = check({
   name: 'pools',
   title: 'GPUPools have nodes, prices, and classes that exist',
-  needs: ['nodes', 'pools', 'storageClasses', 'runtimeClasses'],
-  find({ nodes, pools, storageClasses, runtimeClasses }) {
+  needs: ['nodes', 'pools', 'storageClasses', 'runtimeClasses', 'resourceSlices', 'deviceClasses'],
+  find({ nodes, pools, storageClasses, runtimeClasses, ...devices }) {
     const ordered = orderPools(pools);
-    const facts = nodes.map((node) => nodeFacts(node, ordered));
+    const index = deviceIndex(devices);
+    const facts = nodes.map((node) => nodeFacts(node, ordered, index.of(node.metadata.name)));
     const missing = noPools(pools, facts);
     if (pools.length === 0) return missing;
     const known = new Set(runtimeClasses.map(({ metadata }) => metadata.name));
     const withGpus = nodes.filter((node, index) => {
       return looksLikeGpuNode(node) || (facts[index]?.resources.length ?? 0) > 0;
     });
-    const used = new Set(withGpus.map((node) => poolOf(node, ordered)?.name));
+    const used = new Set(withGpus.map((node) => poolOf(node, ordered, index.of(node.metadata.name))?.name));
     return [
       ...overlaps(ordered, withGpus),
       ...ordered.flatMap((pool) => {
         const own = facts.filter((one) => one.pool?.name === pool.name && one.resources.length > 0);
-        const empty = used.has(pool.name) ? [] : unused(pool);
+        const { deviceClassName } = pool.spec.devices ?? {};
+        // The check of devices says what is wrong with a class.
+        const isTold = deviceClassName !== undefined && index.gapOf(deviceClassName) !== undefined;
+        const empty = used.has(pool.name) || isTold ? [] : unused(pool);
         return [...empty, ...prices(pool, own), ...storage(pool, own, storageClasses), ...runtimeClass(pool, known)];
       }),
     ];

@@ -2,6 +2,7 @@ import type { Node } from '../../kube/types.ts';
 import type { GpuPoolSpec, PoolDevices } from '../../resources/gpu-pool.ts';
 import { type GpuResource, type Labels, type Maker, numberLabel, NVIDIA, wholeGpus } from '../nodes/gpu-labels.ts';
 import { AMD } from './amd.ts';
+import { ofDeviceClass } from './device-class.ts';
 import { INTEL } from './intel.ts';
 
 const PRESETS: Readonly<Record<NonNullable<PoolDevices['preset']>, Maker>> = { NVIDIA, AMD, Intel: INTEL };
@@ -42,7 +43,8 @@ function relabelled(maker: Maker, { productLabel = '', memoryLabel = '', memoryU
 /** Whose GPUs a pool rents out. */
 export function makerOf(devices: PoolDevices | undefined): Maker {
   if (devices === undefined) return NVIDIA;
-  const { preset = 'NVIDIA', resourceName } = devices;
+  const { preset = 'NVIDIA', resourceName, deviceClassName } = devices;
+  if (deviceClassName !== undefined) return ofDeviceClass({ ...devices, deviceClassName });
   const maker = resourceName === undefined ? PRESETS[preset] : named(resourceName);
   return devices.productLabel === undefined && devices.memoryLabel === undefined ? maker : relabelled(maker, devices);
 }

@@ -1,7 +1,4 @@
-import type { Node } from '../../kube/types.ts';
 import type { Claim } from '../../resources/instances/gpu-instance.ts';
-import { toAmounts } from '../amounts.ts';
-import { makerOn } from '../makers/makers.ts';
 import type { GpuResource } from './gpu-labels.ts';
 import type { NodeView } from './node-view.ts';
 
@@ -25,10 +22,8 @@ function lostResource(product: string): Pick<GpuResource, 'product' | 'memoryMb'
 }
 
 /** The GPUs of a node that its pool rents out, by their resource. `claims` are those on this node. */
-export function gpuCounts(node: Node, { facts, used }: NodeView, claims: readonly Claim[]): GpuCount[] {
-  const { labels = {} } = node.metadata;
-  const maker = makerOn(node, facts.pool?.spec);
-  const capacity = toAmounts(node.status?.capacity);
+export function gpuCounts({ facts, used }: NodeView, claims: readonly Claim[]): GpuCount[] {
+  const { labels, maker, capacity } = facts;
   const names = new Set([...facts.resources.map(({ resourceName }) => resourceName), ...Object.keys(capacity)]);
   return [...names]
     .filter((name) => maker.owns(name, labels))

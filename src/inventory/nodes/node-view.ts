@@ -3,8 +3,10 @@ import type { Claim } from '../../resources/instances/gpu-instance.ts';
 import { sameJson } from '../../lib/json.ts';
 import { isExtendedResource } from '../../kube/quantity.ts';
 import { type Amounts, toAmounts } from '../amounts.ts';
+import type { DeviceGroup } from '../devices/device-group.ts';
+import { groupFor, NO_DEVICES, type NodeDevices, toldNode } from '../devices/told-node.ts';
 import { makerOn } from '../makers/makers.ts';
-import { driverOf, type GpuResource, gpuResourcesOf } from './gpu-labels.ts';
+import { driverOf, type GpuResource, gpuResourcesOf, type Labels, type Maker } from './gpu-labels.ts';
 import { isolationOn, type UserNamespaceSupport, userNamespaceSupport } from './isolation.ts';
 import { isClosed, isGpuIsolationEnforced, isSimulated, tolerationsOf } from './node-state.ts';
 import { type Pool, poolOf } from '../pools.ts';
@@ -21,6 +23,11 @@ export interface NodeFacts {
   readonly allocatable: Amounts;
   /** Of devices, healthy or not. */
   readonly capacity: Amounts;
+  /** What claims of devices take beside pods that run, each with its instance. */
+  readonly claimed: readonly { readonly instance: string | undefined; readonly amounts: Amounts }[];
+  /** Whose GPUs count here, and the labels that tell of them. */
+  readonly maker: Maker;
+  readonly labels: Labels;
   /** Names of the images the node has. The kubelet reports at most 50 by default. */
   readonly images: ReadonlySet<string>;
   readonly driverVersion: string;
@@ -40,8 +47,16 @@ export interface NodeView {
   readonly switched: boolean;
 }
 
-export function nodeFacts(node: Node, pools: readonly Pool[]): NodeFacts {
-  const pool = poolOf(node, pools);
+function claimedOf(group: DeviceGroup | undefined): NodeFacts['claimed'] {
+  if (group === undefined) return [];
+  return group.claimed.map(({ instance, gpus }) => ({ instance, amounts: { [group.resourceName]: gpus } }));
+}
+
+/** `devices`: what ResourceSlices say of the node. */
+export function nodeFacts(real: Node, pools: readonly Pool[], devices: NodeDevices = NO_DEVICES): NodeFacts {
+  const pool = poolOf(real, pools, devices);
+  const group = groupFor(real, devices, pool?.spec.devices);
+  const node = toldNode(real, group);
   const maker = makerOn(node, pool?.spec);
   return {
     name: node.metadata.name,
@@ -51,6 +66,9 @@ export function nodeFacts(node: Node, pools: readonly Pool[]): NodeFacts {
     resources: gpuResourcesOf(node, maker),
     allocatable: toAmounts(node.status?.allocatable),
     capacity: toAmounts(node.status?.capacity),
+    claimed: claimedOf(group),
+    maker,
+    labels: node.metadata.labels ?? {},
     images: new Set(node.status?.images?.flatMap(({ names }) => names ?? [])),
     ...driverOf(node, maker),
     userNamespaces: userNamespaceSupport(node),

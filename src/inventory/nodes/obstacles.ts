@@ -21,16 +21,16 @@ export type Obstacle =
     };
 
 /** What the node itself lacks: no device plugin has told of GPUs, or all of them are out of service. */
-function lackOf(node: Node, view: NodeView): Obstacle[] {
+function lackOf(view: NodeView): Obstacle[] {
   if (view.facts.resources.length > 0) return [];
-  return [{ reason: gpuCounts(node, view, []).length === 0 ? 'NoGPUs' : 'NoHealthyGPUs' }];
+  return [{ reason: gpuCounts(view, []).length === 0 ? 'NoGPUs' : 'NoHealthyGPUs' }];
 }
 
 /** Everything that keeps a node out of the offers: none exactly where something can be placed on it while it is empty. */
 export function obstaclesOf(node: Node, view: NodeView): Obstacle[] {
   const { facts, quarantined, switched } = view;
   const { pool, resources } = facts;
-  const found = lackOf(node, view);
+  const found = lackOf(view);
   if (pool === undefined) found.push({ reason: 'NoPool' });
   else if (resources.length > 0 && resources.every((resource) => sizesOf(pool, resource).length === 0))
     found.push({ reason: 'NoSize' });

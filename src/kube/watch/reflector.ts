@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { Cache } from './cache.ts';
 import type { KubeClient } from '../client/client.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { KubeError } from '../errors.ts';
+import { ForbiddenError, KubeError, NotFoundError } from '../errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import { Lister, type Selection, selectorQuery } from './initial-list.ts';
 import { Pauses } from './pauses.ts';
@@ -17,6 +17,8 @@ export interface InformerOptions<T extends KubeObject> extends Selection {
   indexers?: IndexFunctions<T>;
   /** Returns what the store keeps of an object; managedFields always go. May change and return its argument. */
   prune?: (object: T) => T;
+  /** Not every cluster serves the kind, and not every installation may read it: then the store is empty, and complete. */
+  isOptional?: boolean | undefined;
   /** Returns what readers see of an object; see CacheOptions. */
   complete?: (object: T) => T;
   clock: Clock;
@@ -33,6 +35,8 @@ type State = 'empty' | 'listed';
 // end is gone, so silence is the only sign.
 const IDLE_MS = 150_000;
 const SHORT_WATCH_MS = 1_000;
+// How soon a kind is noticed that the API server serves after an upgrade, or that Berth may read now.
+const ABSENT_MS = 60_000;
 // As in client-go's reflector.go.
 const MIN_WATCH_SECONDS = 300;
 
@@ -136,6 +140,7 @@ export class Informer<T extends KubeObject> {
       return 'listed';
     } catch (error) {
       if (signal.aborted) return state;
+      if (state === 'empty' && this.#isAbsent(error)) return this.#waitAsEmpty(error, signal);
       if (state === 'empty') metrics?.listed(type.kind, 'error');
       else metrics?.watchEnded(type.kind, causeOf(error));
       const next = state === 'empty' ? 'empty' : afterFailure(error);
@@ -144,6 +149,22 @@ export class Informer<T extends KubeObject> {
       await clock.sleep(waitMs, signal);
       return next;
     }
+  }
+
+  #isAbsent(error: unknown): boolean {
+    const { isOptional = false } = this.#options;
+    return isOptional && (error instanceof NotFoundError || error instanceof ForbiddenError);
+  }
+
+  async #waitAsEmpty(err: unknown, signal: AbortSignal): Promise<State> {
+    const { clock } = this.#options;
+    if (!this.#cache.hasSynced) {
+      this.#log.info({ err }, 'This kind cannot be read, and counts as having no objects');
+      this.#cache.replace([], '');
+    }
+    this.#freshAt = clock.monotonic();
+    await clock.sleep(ABSENT_MS, signal);
+    return 'empty';
   }
 
   async #list(signal: AbortSignal): Promise<void> {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { KubeObject } from '../../../src/kube/types.ts';
 import { claimOn, gpuInstance, gpuNode, gpuPool } from '../../support/inventory-world.ts';
+import { bareNode, deviceClass, gpuDevice, resourceSlice } from '../../support/device-world.ts';
 import { each, expectOnly, findingsOf, objects, type Planted } from '../../support/sound-installation.ts';
 
 type Shape = Parameters<typeof gpuNode>[1];
@@ -14,6 +15,20 @@ const pools = (...all: Parameters<typeof gpuPool>[]): Planted => ({
   objects: () => ({ pools: all.map((one) => gpuPool(...one)) }),
 });
 const pool = (spec: object): Planted => pools(['main', { prices: PRICES, ...spec }]);
+
+/** A node more, whose GPUs are in ResourceSlices alone. */
+const sliced = (more: (sound: { nodes: readonly KubeObject[]; pools: readonly KubeObject[] }) => object = () => ({})) =>
+  objects((sound) => ({
+    nodes: [...sound.nodes, bareNode('gpu-1', { labels: { dra: 'yes', ...CONFIRMED } })],
+    resourceSlices: [resourceSlice('gpu-1', [gpuDevice('gpu-0')])],
+    deviceClasses: [deviceClass()],
+    ...more(sound),
+  }));
+const draPool = gpuPool('dra', {
+  prices: PRICES,
+  nodeSelector: { dra: 'yes' },
+  devices: { deviceClassName: 'gpu.nvidia.com' },
+});
 
 const failures = { count: 1, lastTime: '2026-11-23T11:58:00Z', nodes: ['gpu-0'] };
 const failing = ['a', 'b', 'c'].map((name) => {
@@ -123,6 +138,17 @@ test.each<[fault: string, found: string, planted: Planted]>([
       },
     })),
   ],
+  ['GPUs in slices that no pool sells', 'devices NotSold warning', sliced()],
+  [
+    'a device plugin and a driver of devices for one node',
+    'devices CountedTwice error',
+    objects(() => ({ resourceSlices: [resourceSlice('gpu-0', [gpuDevice('gpu-0')])] })),
+  ],
+  [
+    'a pool whose DeviceClass is not there',
+    'devices DeviceClassNotSold error',
+    objects(({ pools: sound }) => ({ pools: [...sound, draPool], deviceClasses: [] })),
+  ],
   ['no word about the runtime', 'isolation NotConfirmed warning', node({ labels: { 'berth.dev/gpu-isolation': '' } })],
   ['GPUs that are shared', 'isolation SharedGPUs warning', node({ labels: { 'nvidia.com/gpu.replicas': '4' } })],
   [
@@ -168,6 +194,11 @@ test.each<[harmless: string, planted: Planted]>([
       ...node({ taints: [{ key: 'team', effect: 'NoSchedule' }] }).objects?.(sound),
       pools: [gpuPool('main', { prices: PRICES, tolerations: [{ key: 'team', operator: 'Exists' }] })],
     })),
+  ],
+  ['GPUs in slices that a pool sells', sliced(({ pools: sound }) => ({ pools: [...sound, draPool] }))],
+  [
+    'devices that are no GPUs',
+    sliced(() => ({ resourceSlices: [resourceSlice('gpu-1', [gpuDevice('nic')], { driver: 'nic.example.com' })] })),
   ],
   [
     'a node without GPUs',

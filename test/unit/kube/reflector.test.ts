@@ -37,7 +37,7 @@ afterEach(async () => {
 });
 
 /** A running informer over a scripted client, on a clock that stands still. */
-function start(script = scriptedClient<Pod>()) {
+function start(script = scriptedClient<Pod>(), { isOptional = false } = {}) {
   const clock = fakeClock();
   const registry = new Registry();
   const controller = new AbortController();
@@ -45,6 +45,7 @@ function start(script = scriptedClient<Pod>()) {
     client: script.client,
     type: PODS,
     labelSelector: 'app=x',
+    isOptional,
     clock,
     random: () => 0,
     log: pino({ level: 'silent' }),
@@ -161,6 +162,35 @@ describe('the first list', () => {
     await clock.advance(1_000);
     expect(last(listQueries)).not.toHaveProperty('limit');
     expect([...store.values()].map(({ metadata }) => metadata.name)).toEqual(['b']);
+  });
+
+  test.each([
+    [404, 'NotFound'],
+    [403, 'Forbidden'],
+  ])(
+    'of an optional kind is empty where the API server says %i, and comes when it can be read',
+    async (code, reason) => {
+      const script = scriptedClient<Pod>();
+      script.refusals.push(NO_STREAMING);
+      const refusal = toKubeError('list', { status: code, body: status(code, reason) });
+      script.lists.push(refusal, refusal);
+      const { store, lists, clock, changes } = start(script, { isOptional: true });
+      await store.synced;
+      expect(store.size).toBe(0);
+      await clock.advance(60_000);
+      lists.push({ items: [pod('a', 5)], resourceVersion: '10' });
+      await clock.advance(60_000);
+      expect(changes).toEqual(['add ns/a']);
+    },
+  );
+
+  test('of a kind that is not optional waits where the API server does not serve it', async () => {
+    const script = scriptedClient<Pod>();
+    script.refusals.push(NO_STREAMING);
+    script.lists.push(toKubeError('list', { status: 404, body: status(404, 'NotFound') }));
+    const { store } = start(script);
+    await settle();
+    expect(store.hasSynced).toBe(false);
   });
 
   test('that fails is tried again after 0.8 s, then twice as long, up to 30 s', async () => {

@@ -54,9 +54,9 @@ function standingOf(node: Node, { facts, quarantined, switched }: NodeView): Pic
   return { state: 'ready', message: '' };
 }
 
-function gpusOf(node: Node, view: NodeView, placed: readonly Placed[]): FleetGpus[] {
+function gpusOf(view: NodeView, placed: readonly Placed[]): FleetGpus[] {
   const claims = placed.map(({ claim }) => claim);
-  return gpuCounts(node, view, claims).map(({ product, resourceName, isolation, memoryMb, ...count }) => ({
+  return gpuCounts(view, claims).map(({ product, resourceName, isolation, memoryMb, ...count }) => ({
     gpu_name: product,
     resource: resourceName,
     isolation,
@@ -71,7 +71,7 @@ function gpusOf(node: Node, view: NodeView, placed: readonly Placed[]): FleetGpu
 
 /** A node as operators see it; undefined for one without GPUs. */
 export function toFleetNode(node: Node, view: NodeView, placed: readonly Placed[]): FleetNode | undefined {
-  const gpus = gpusOf(node, view, placed);
+  const gpus = gpusOf(view, placed);
   if (gpus.length === 0) return undefined;
   const { driverVersion, cudaVersion } = view.facts;
   return {

@@ -1,0 +1,209 @@
+import {
+  type DeviceClass,
+  EXTENDED_RESOURCE_CLAIM,
+  type ResourceClaim,
+  type ResourceSlice,
+} from '../../kube/devices.ts';
+import { parseQuantity } from '../../kube/quantity.ts';
+import { keyOf, type Pod } from '../../kube/types.ts';
+import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
+import { instanceOf, podHolding } from '../holdings.ts';
+import { classGap, counterKey, deviceGroup, type DeviceGroup, type Holder } from './device-group.ts';
+import { devicesOn, newestSlices, poolKey, poolOfSlice } from './slices.ts';
+import { NO_DEVICES, type NodeDevices } from './told-node.ts';
+
+/** What Kubernetes keeps of devices. They are empty where it does not serve these kinds. */
+export interface DeviceStores {
+  resourceSlices: ReadStore<ResourceSlice>;
+  deviceClasses: ReadStore<DeviceClass>;
+  resourceClaims: ReadStore<ResourceClaim>;
+}
+
+/** A claim with its devices. */
+interface Held {
+  /** The devices by their ids, each with the class that was asked for. */
+  devices: ReadonlyMap<string, string | undefined>;
+  /** The pod that the scheduler made the claim for. It may be gone before its claim. */
+  pod: { key: string; uid: string; instance: string | undefined } | undefined;
+}
+
+function add<K, V>(sets: Map<K, Set<V>>, key: K, value: V): void {
+  const known = sets.get(key);
+  if (known) known.add(value);
+  else sets.set(key, new Set([value]));
+}
+
+function remove<K, V>(sets: Map<K, Set<V>>, key: K, value: V): void {
+  const known = sets.get(key);
+  known?.delete(value);
+  if (known?.size === 0) sets.delete(key);
+}
+
+function heldBy({ metadata, spec, status }: ResourceClaim): Held | undefined {
+  const results = status?.allocation?.devices?.results ?? [];
+  const classes = new Map(spec.devices?.requests?.map(({ name, exactly }) => [name, exactly?.deviceClassName]));
+  const devices = results
+    // An administrator's look at a device takes it from nobody.
+    .filter(({ adminAccess }) => adminAccess !== true)
+    .map(({ driver, pool, device, request }) => [`${poolKey(driver, pool)}/${device}`, classes.get(request)] as const);
+  if (devices.length === 0) return undefined;
+  const isOfPod = metadata.annotations?.[EXTENDED_RESOURCE_CLAIM] === 'true';
+  const owner = isOfPod ? metadata.ownerReferences?.find(({ kind }) => kind === 'Pod') : undefined;
+  const key = keyOf({ namespace: metadata.namespace, name: owner?.name ?? '' });
+  const pod = owner && { key, uid: owner.uid, instance: undefined };
+  return { devices: new Map(devices), pod };
+}
+
+/** The devices of each node by their classes, and what claims have of them; worked out at the first look after a change. */
+export class DeviceIndex {
+  readonly #stores: DeviceStores;
+  readonly #pods: ReadStore<Pod>;
+  readonly #onChange: (nodes: Iterable<string>) => void;
+  /** By driver and pool. */
+  readonly #slices = new Map<string, Set<ResourceSlice>>();
+  /** Driver and pool of the slices of a node. */
+  readonly #poolsOf = new Map<string, Set<string>>();
+  readonly #held = new Map<string, Held>();
+  /** Keys of claims, by the id of a device. */
+  readonly #holders = new Map<string, Set<string>>();
+  /** Keys of claims, by the pod that they were made for. */
+  readonly #claimsOf = new Map<string, Set<string>>();
+  readonly #known = new Map<string, NodeDevices>();
+  readonly #stops: (() => void)[];
+
+  constructor(stores: DeviceStores, pods: ReadStore<Pod>, onChange: (nodes: Iterable<string>) => void) {
+    this.#stores = stores;
+    this.#pods = pods;
+    this.#onChange = onChange;
+    for (const slice of stores.resourceSlices.values()) this.#setSlice(undefined, slice);
+    for (const claim of stores.resourceClaims.values()) this.#setClaim(keyOf(claim), claim);
+    this.#stops = [
+      stores.resourceSlices.onChange(({ before, after }) => this.#changed(this.#setSlice(before, after))),
+      stores.resourceClaims.onChange(({ key, after }) => this.#changed(this.#setClaim(key, after))),
+      stores.deviceClasses.onChange(() => this.#changed([...this.#poolsOf.keys()])),
+      pods.onChange((change) => this.#podChanged(change)),
+    ];
+  }
+
+  of(node: string): NodeDevices {
+    if (!this.#poolsOf.has(node)) return NO_DEVICES;
+    const known = this.#known.get(node) ?? this.#groupsOf(node);
+    this.#known.set(node, known);
+    return known;
+  }
+
+  /** Why the devices of a class are not for rent anywhere; undefined when they may be. */
+  gapOf(deviceClassName: string): string | undefined {
+    return classGap(deviceClassName, [...this.#stores.deviceClasses.values()]);
+  }
+
+  close(): void {
+    for (const stop of this.#stops) stop();
+  }
+
+  #groupsOf(node: string): NodeDevices {
+    const slices = [...(this.#poolsOf.get(node) ?? [])].map((pool) =>
+      newestSlices([...(this.#slices.get(pool) ?? [])]),
+    );
+    const devices = slices.flatMap((ofPool) => devicesOn(node, ofPool));
+    const counters = new Map(
+      slices
+        .flat()
+        .flatMap((slice) =>
+          (slice.spec.sharedCounters ?? []).flatMap((set) =>
+            Object.entries(set.counters).map(
+              ([name, { value }]) =>
+                [counterKey(poolOfSlice(slice), set.name, name), parseQuantity(value) ?? 0] as const,
+            ),
+          ),
+        ),
+    );
+    const supply = { devices, counters, holdersOf: (id: string) => this.#holdersOf(id) };
+    const classes = [...this.#stores.deviceClasses.values()];
+    const groups = classes.flatMap((deviceClass) => {
+      const gap = classGap(deviceClass.metadata.name, classes);
+      const group = gap === undefined ? deviceGroup(deviceClass, supply) : undefined;
+      return group === undefined ? [] : [[deviceClass.metadata.name, group] as [string, DeviceGroup]];
+    });
+    return new Map(groups);
+  }
+
+  #holdersOf(id: string): Holder[] {
+    return [...(this.#holders.get(id) ?? [])].flatMap((key) => {
+      const held = this.#held.get(key);
+      if (held === undefined) return [];
+      const { pod, devices } = held;
+      const found = pod && this.#pods.get(pod.key);
+      const isCounted = found?.metadata.uid === pod?.uid && found !== undefined && podHolding(found) !== undefined;
+      return [{ askedAs: pod && devices.get(id), isCounted, instance: pod?.instance }];
+    });
+  }
+
+  /** The nodes of the pools of devices. */
+  #nodesOf(pools: Iterable<string>): string[] {
+    return [...pools].flatMap((pool) => [...(this.#slices.get(pool) ?? [])].flatMap(({ spec }) => spec.nodeName ?? []));
+  }
+
+  #setSlice(before: ResourceSlice | undefined, after: ResourceSlice | undefined): string[] {
+    const pools = [before, after].flatMap((slice) => (slice === undefined ? [] : poolOfSlice(slice)));
+    const touched = new Set(this.#nodesOf(pools));
+    if (before !== undefined) {
+      remove(this.#slices, poolOfSlice(before), before);
+      this.#forgetPool(before);
+    }
+    if (after !== undefined) {
+      add(this.#slices, poolOfSlice(after), after);
+      if (after.spec.nodeName !== undefined) add(this.#poolsOf, after.spec.nodeName, poolOfSlice(after));
+    }
+    for (const node of this.#nodesOf(pools)) touched.add(node);
+    return [...touched];
+  }
+
+  #forgetPool(slice: ResourceSlice): void {
+    const { nodeName } = slice.spec;
+    if (nodeName === undefined) return;
+    const others = [...(this.#slices.get(poolOfSlice(slice)) ?? [])];
+    if (!others.some(({ spec }) => spec.nodeName === nodeName)) remove(this.#poolsOf, nodeName, poolOfSlice(slice));
+  }
+
+  #setClaim(key: string, claim: ResourceClaim | undefined): string[] {
+    const before = this.#held.get(key);
+    const after = claim && heldBy(claim);
+    for (const id of before?.devices.keys() ?? []) remove(this.#holders, id, key);
+    if (before?.pod) remove(this.#claimsOf, before.pod.key, key);
+    if (after?.pod) {
+      after.pod.instance = before?.pod?.uid === after.pod.uid ? before.pod.instance : undefined;
+      this.#noteInstance(after.pod, this.#pods.get(after.pod.key));
+    }
+    if (after === undefined) this.#held.delete(key);
+    else this.#held.set(key, after);
+    for (const id of after?.devices.keys() ?? []) add(this.#holders, id, key);
+    if (after?.pod) add(this.#claimsOf, after.pod.key, key);
+    return this.#nodesWith([before, after]);
+  }
+
+  #nodesWith(held: readonly (Held | undefined)[]): string[] {
+    const ids = held.flatMap((one) => [...(one?.devices.keys() ?? [])]);
+    return this.#nodesOf(new Set(ids.map((id) => id.slice(0, id.lastIndexOf('/')))));
+  }
+
+  #podChanged({ key, before, after }: StoreChange<Pod>): void {
+    const claims = this.#claimsOf.get(key);
+    if (claims === undefined) return;
+    const held = [...claims].flatMap((claim) => this.#held.get(claim) ?? []);
+    for (const { pod } of held) if (pod) this.#noteInstance(pod, after ?? before);
+    const counts = (pod: Pod | undefined): boolean => pod !== undefined && podHolding(pod) !== undefined;
+    if (before?.metadata.uid === after?.metadata.uid && counts(before) === counts(after)) return;
+    this.#changed(this.#nodesWith(held));
+  }
+
+  #noteInstance(pod: NonNullable<Held['pod']>, seen: Pod | undefined): void {
+    if (seen?.metadata.uid === pod.uid) pod.instance = instanceOf(seen);
+  }
+
+  #changed(nodes: readonly string[]): void {
+    if (nodes.length === 0) return;
+    for (const node of nodes) this.#known.delete(node);
+    this.#onChange(new Set(nodes));
+  }
+}

@@ -1,0 +1,44 @@
+import type { ResourceSlice } from '../../kube/devices.ts';
+
+export type Device = NonNullable<ResourceSlice['spec']['devices']>[number];
+
+/** A device, with what tells it from all others. */
+export interface NamedDevice {
+  /** Driver, pool and name. */
+  readonly id: string;
+  /** Driver and pool: the names of counters are its own. */
+  readonly pool: string;
+  readonly driver: string;
+  readonly device: Device;
+}
+
+export function poolKey(driver: string, pool: string): string {
+  return `${driver}/${pool}`;
+}
+
+export function poolOfSlice({ spec }: ResourceSlice): string {
+  return poolKey(spec.driver, spec.pool.name);
+}
+
+/**
+ * The slices of a pool that count: the newest generation, when it is complete and names no device twice (kubernetes
+ * dynamic-resource-allocation/structured, GatherPools).
+ */
+export function newestSlices(slices: readonly ResourceSlice[]): readonly ResourceSlice[] {
+  const newest = Math.max(...slices.map(({ spec }) => spec.pool.generation));
+  const current = slices.filter(({ spec }) => spec.pool.generation === newest);
+  const names = current.flatMap(({ spec }) => spec.devices?.map(({ name }) => name) ?? []);
+  const isWhole = current.length === current[0]?.spec.pool.resourceSliceCount;
+  return isWhole && new Set(names).size === names.length ? current : [];
+}
+
+/** The devices of one node in the slices of a pool that count. */
+export function devicesOn(node: string, slices: readonly ResourceSlice[]): NamedDevice[] {
+  return slices
+    .filter(({ spec }) => spec.nodeName === node)
+    .flatMap((slice) => {
+      const pool = poolOfSlice(slice);
+      const { driver, devices = [] } = slice.spec;
+      return devices.map((device) => ({ id: `${pool}/${device.name}`, pool, driver, device }));
+    });
+}

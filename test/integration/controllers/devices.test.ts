@@ -1,0 +1,255 @@
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { createKey } from '../../../src/access/create-key.ts';
+import { offerListSchema } from '../../../src/http/features/offers/schema.ts';
+import { findCondition } from '../../../src/kube/conditions.ts';
+import {
+  DEVICE_CLASSES,
+  RESOURCE_CLAIMS,
+  RESOURCE_SLICES,
+  type ResourceClaim,
+  type ResourceSlice,
+} from '../../../src/kube/devices.ts';
+import { type Node, type Pod, PODS, PRIORITY_CLASSES } from '../../../src/kube/types.ts';
+import { GPU_POOLS, type GpuPoolSpec } from '../../../src/resources/gpu-pool.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
+import { account, BERTH_EDIT, KEY_RIGHTS, type Rule, tokenOf } from '../../support/accounts.ts';
+import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
+import { type Call, clientOf } from '../../support/http/client.ts';
+import { addNode, gpuNode } from '../../support/http/fleet.ts';
+import { kindsCounted } from '../../support/kinds-counted.ts';
+import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+// GPUs of simulated nodes that are only in ResourceSlices, given out by Kubernetes' own scheduler.
+
+const LABEL = 'berth.dev/test-devices';
+const DRIVER = 'gpu.example.com';
+const MODEL = 'TEST Device 1';
+const PRODUCT = 'TEST-Device-1';
+
+let berth: BerthProcess;
+let tenant: TestNamespace;
+let call: Call;
+let resourceName: string;
+const ends: (() => Promise<unknown>)[] = [];
+
+function slice(gpus: number, generation = 1, sick: readonly number[] = []): ResourceSlice {
+  const nodeName = `${tenant.name}-dra`;
+  return {
+    metadata: { name: `${nodeName}-${generation}` },
+    spec: {
+      driver: DRIVER,
+      nodeName,
+      pool: { name: nodeName, generation, resourceSliceCount: 1 },
+      devices: Array.from({ length: gpus }, (_, index) => ({
+        name: `gpu-${index}`,
+        attributes: { model: { string: MODEL }, driverVersion: { version: '1.0.0' } },
+        capacity: { memory: { value: '80Gi' } },
+        ...(sick.includes(index) && { taints: [{ key: 'example.com/sick', effect: 'NoSchedule' }] }),
+      })),
+    },
+  };
+}
+
+beforeAll(async () => {
+  tenant = await testNamespace();
+  const { client, name } = tenant;
+  resourceName = `${name}.example.com/gpu`;
+  await kindsCounted(client);
+  const { metadata, status } = gpuNode(`${name}-dra`, '', 0);
+  const { 'nvidia.com/gpu': _none, ...sizes } = status?.allocatable ?? {};
+  const own = Object.entries(metadata.labels ?? {}).filter(([label]) => !label.startsWith('nvidia.com/'));
+  const node: Node = {
+    metadata: { ...metadata, labels: { ...Object.fromEntries(own), [LABEL]: name } },
+    spec: { taints: [{ key: LABEL, value: name, effect: 'NoSchedule' }] },
+    status: { allocatable: sizes, capacity: sizes },
+  };
+  ends.push(await addNode(client, node));
+  const expression = `device.driver == '${DRIVER}' && device.attributes['${DRIVER}'].model == '${MODEL}'`;
+  const extendedResourceName = resourceName;
+  await client.create(DEVICE_CLASSES, {
+    metadata: { name },
+    spec: { selectors: [{ cel: { expression } }], extendedResourceName },
+  });
+  ends.push(() => client.delete(DEVICE_CLASSES, { name }));
+  await client.create(RESOURCE_SLICES, slice(2));
+  const spec = {
+    nodeSelector: { [LABEL]: name },
+    devices: { deviceClassName: name },
+    tolerations: [{ key: LABEL, operator: 'Exists' }],
+    prices: [{ product: '*', onDemand: '36.00', interruptible: '18.00' }],
+  };
+  await client.create(GPU_POOLS, { metadata: { name }, spec: spec as unknown as GpuPoolSpec });
+  ends.push(() => client.delete(GPU_POOLS, { name }));
+  berth = await startBerth(inject('cluster').kubeconfig);
+  const { token } = await createKey(client, { namespace: name, displayName: 'devices' });
+  call = clientOf(berth.url, token);
+  await waitFor('the key', async () => (await call('GET', '/offers')).status === 200);
+});
+
+afterAll(async () => {
+  const { client, name: namespace } = tenant;
+  for (const { metadata } of (await client.list(GPU_INSTANCES, { namespace })).items) {
+    await client.delete(GPU_INSTANCES, metadata);
+  }
+  await waitFor('no instance', async () => (await client.list(GPU_INSTANCES, { namespace })).items.length === 0);
+  await berth[Symbol.asyncDispose]();
+  for (const { metadata, spec } of (await client.list(RESOURCE_SLICES)).items) {
+    if (spec.nodeName === `${namespace}-dra`) await client.delete(RESOURCE_SLICES, metadata);
+  }
+  for (const end of ends.toReversed()) await end();
+  await tenant[Symbol.asyncDispose]();
+});
+
+async function free(): Promise<number | undefined> {
+  const { data } = offerListSchema.parse((await call('GET', '/offers')).json);
+  return data.find(({ pool, gpu_count: count }) => pool === tenant.name && count === 1)?.available;
+}
+
+async function isFree(count: number): Promise<void> {
+  await waitFor(`${count} free devices`, async () => (await free()) === count);
+}
+
+async function create(name: string, type: 'OnDemand' | 'Interruptible'): Promise<void> {
+  const metadata = { namespace: tenant.name, name };
+  const spec = { type, gpu: { product: PRODUCT, count: 1 } };
+  await tenant.client.create(GPU_INSTANCES, { metadata, spec } as never);
+}
+
+async function isIn(id: string, state: string): Promise<void> {
+  await waitFor(`${id} to be ${state}`, async () => (await call('GET', `/instances/${id}`)).json['state'] === state);
+}
+
+async function giveBack(id: string): Promise<void> {
+  await call('DELETE', `/instances/${id}`);
+  await waitFor('its end', async () => (await call('GET', `/instances/${id}`)).status === 404);
+}
+
+/** The devices that claims of the namespace have. */
+async function allocated(): Promise<string[]> {
+  const { items } = await tenant.client.list(RESOURCE_CLAIMS, { namespace: tenant.name });
+  return items
+    .flatMap(({ status }) => status?.allocation?.devices?.results?.map(({ device }) => device) ?? [])
+    .toSorted();
+}
+
+function askingPod(name: string, priorityClassName?: string): Pod {
+  return {
+    metadata: { namespace: tenant.name, name },
+    spec: {
+      containers: [{ name: 'main', image: 'foreign', resources: { limits: { [resourceName]: '1' } } }],
+      nodeSelector: { [LABEL]: tenant.name },
+      tolerations: [{ operator: 'Exists' }],
+      ...(priorityClassName !== undefined && { priorityClassName }),
+    },
+  };
+}
+
+async function scheduled(name: string): Promise<{ status?: string; message: string }> {
+  const pod = await tenant.client.get(PODS, { namespace: tenant.name, name });
+  const found = findCondition(pod.status?.conditions, 'PodScheduled');
+  return { ...(found && { status: found.status }), message: found?.message ?? '' };
+}
+
+it('offers whole GPUs of ResourceSlices, and leaves out sick ones', async () => {
+  await isFree(2);
+  const { data } = await call('GET', '/offers');
+  expect(data.find((one) => one['pool'] === tenant.name)).toMatchObject({
+    gpu_name: PRODUCT,
+    gpu_memory_mb: 80 * 1024,
+    isolation: 'whole',
+    driver_version: '1.0.0',
+  });
+  await tenant.client.create(RESOURCE_SLICES, slice(2, 2, [1]));
+  await isFree(1);
+  await tenant.client.create(RESOURCE_SLICES, slice(2, 3));
+  await isFree(2);
+  const status = await waitFor('the status of the pool', async () => {
+    const pool = await tenant.client.get(GPU_POOLS, { name: tenant.name });
+    return pool.status?.free === 2 && pool.status;
+  });
+  expect(status).toMatchObject({ nodes: 1, gpus: 2 });
+});
+
+it('rents them by the extended resource of their class, beside pods and claims of others', async () => {
+  await isFree(2);
+  await tenant.client.create(PODS, askingPod('foreign'));
+  await isFree(1);
+  await create('one', 'OnDemand');
+  await isIn('one', 'running');
+  await isFree(0);
+  expect(await allocated()).toEqual(['gpu-0', 'gpu-1']);
+  await tenant.client.delete(PODS, { namespace: tenant.name, name: 'foreign' });
+  await isFree(1);
+  const claim: ResourceClaim = {
+    metadata: { namespace: tenant.name, name: 'plain' },
+    spec: { devices: { requests: [{ name: 'gpu', exactly: { deviceClassName: tenant.name } }] } },
+  };
+  await tenant.client.create(RESOURCE_CLAIMS, claim);
+  const { spec, metadata } = askingPod('plain');
+  const containers = [{ name: 'main', image: 'foreign', resources: { claims: [{ name: 'gpu' }] } }];
+  const resourceClaims = [{ name: 'gpu', resourceClaimName: 'plain' }];
+  await tenant.client.create(PODS, { metadata, spec: { ...spec, containers, resourceClaims } });
+  await isFree(0);
+  await tenant.client.delete(PODS, metadata);
+  await tenant.client.delete(RESOURCE_CLAIMS, claim.metadata);
+  await isFree(1);
+  await giveBack('one');
+  await isFree(2);
+});
+
+it('on demand displaces interruptible, which a pod without Berth waits for in vain', async () => {
+  await isFree(2);
+  for (const name of ['first', 'second']) await create(name, 'Interruptible');
+  for (const name of ['first', 'second']) await isIn(name, 'running');
+  const priority = `${tenant.name}-high`;
+  await tenant.client.create(PRIORITY_CLASSES, { metadata: { name: priority }, value: 1_000_000 });
+  ends.push(() => tenant.client.delete(PRIORITY_CLASSES, { name: priority }));
+  await tenant.client.create(PODS, askingPod('plain', priority));
+  await waitFor('the scheduler to give it up', async () =>
+    (await scheduled('plain')).message.includes('Preemption is not helpful'),
+  );
+  expect((await scheduled('plain')).status).toBe('False');
+  await tenant.client.delete(PODS, { namespace: tenant.name, name: 'plain' });
+  const start = Date.now();
+  await create('urgent', 'OnDemand');
+  await isIn('urgent', 'running');
+  process.stdout.write(`on demand ran after ${Date.now() - start} ms\n`);
+  const states = await Promise.all(
+    ['first', 'second'].map(async (name) => (await call('GET', `/instances/${name}`)).json['state']),
+  );
+  expect(states.filter((state) => state === 'running')).toHaveLength(1);
+  expect(await allocated()).toEqual(['gpu-0', 'gpu-1']);
+  await giveBack('urgent');
+  // The one that was displaced comes back by itself.
+  for (const name of ['first', 'second']) await isIn(name, 'running');
+  for (const name of ['first', 'second']) await giveBack(name);
+  await isFree(2);
+});
+
+it("a tenant with Berth's roles makes no claim of devices and no pod, and an administrator's look needs a label", async () => {
+  const { client, name: namespace } = tenant;
+  await account(client, namespace, 'renter', [...BERTH_EDIT, ...KEY_RIGHTS] as Rule[]);
+  await tokenOf(client, namespace, 'renter');
+  const user = `system:serviceaccount:${namespace}:renter`;
+  const mayCreate = async (group: string, resource: string): Promise<boolean> => {
+    const attributes = { namespace, verb: 'create', group, resource };
+    const review = await client.raw<{ status: { allowed: boolean } }>(
+      'POST',
+      '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+      {
+        apiVersion: 'authorization.k8s.io/v1',
+        kind: 'SubjectAccessReview',
+        spec: { user, resourceAttributes: attributes },
+      },
+    );
+    return review.status.allowed;
+  };
+  expect(await mayCreate('berth.dev', 'gpuinstances')).toBe(true);
+  for (const resource of ['resourceclaims', 'resourceclaimtemplates', 'resourceslices', 'deviceclasses'])
+    expect(await mayCreate('resource.k8s.io', resource), resource).toBe(false);
+  expect(await mayCreate('', 'pods')).toBe(false);
+  const look = { name: 'look', exactly: { deviceClassName: namespace, adminAccess: true } };
+  const claim: ResourceClaim = { metadata: { namespace, name: 'look' }, spec: { devices: { requests: [look] } } };
+  await expect(client.create(RESOURCE_CLAIMS, claim)).rejects.toThrow('admin');
+});
