@@ -158,7 +158,7 @@ export class Informer<T extends KubeObject> {
 
   async #waitAsEmpty(err: unknown, signal: AbortSignal): Promise<State> {
     const { clock } = this.#options;
-    if (!this.#cache.hasSynced) {
+    if (!this.#cache.hasSynced || this.#cache.size > 0) {
       this.#log.info({ err }, 'This kind cannot be read, and counts as having no objects');
       this.#cache.replace([], '');
     }
