@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { applyFinalizers } from '../../tools/cluster/apply.ts';
-import { bringUp, type LocalCluster } from '../../tools/cluster/bring-up.ts';
+import { bringUp } from '../../tools/cluster/bring-up.ts';
+import type { LocalCluster } from '../../tools/cluster/local-cluster.ts';
 import { takeState } from '../../tools/cluster/supervisor/supervise.ts';
 import { readOptions } from '../../tools/cluster/options.ts';
 import { cacheFolder, stateFolder } from '../../tools/lib/paths.ts';

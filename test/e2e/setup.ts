@@ -1,5 +1,4 @@
 import type { TestProject } from 'vitest/node';
-import { run } from '../../tools/lib/shell.ts';
 import { builtDriver } from './support/built-driver.ts';
 import type { Driver } from './support/driver.ts';
 import { kindDriver } from './support/kind-driver.ts';
@@ -12,7 +11,7 @@ declare module 'vitest' {
 }
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const driver: Driver = process.env['BERTH_E2E_DRIVER'] === 'kind' ? kindDriver(run) : builtDriver;
+  const driver: Driver = process.env['BERTH_E2E_DRIVER'] === 'kind' ? kindDriver : builtDriver;
   const { cluster, helm, chart } = await setStage('e2e', driver);
   const { kubeconfig, auditLog, kubectl, initPid } = cluster;
   project.provide('e2e', { kubeconfig, auditLog, helm, chart, kubectl, ...(initPid !== undefined && { initPid }) });

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { bringUp, type LocalCluster } from '../../tools/cluster/bring-up.ts';
+import { bringUp } from '../../tools/cluster/bring-up.ts';
+import type { LocalCluster } from '../../tools/cluster/local-cluster.ts';
 import { REAL_NODE } from '../../tools/cluster/built/real-node.ts';
 import { explainFailure } from '../../tools/lib/failure.ts';
 import { takeState } from '../../tools/cluster/supervisor/supervise.ts';

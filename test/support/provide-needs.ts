@@ -1,5 +1,5 @@
 import type { TestProject } from 'vitest/node';
-import type { LocalCluster } from '../../tools/cluster/bring-up.ts';
+import type { LocalCluster } from '../../tools/cluster/local-cluster.ts';
 import { ThisHost } from '../../tools/lib/host/host.ts';
 import { missingOf } from '../../tools/lib/host/meet-needs.ts';
 import { plainProgress } from '../../tools/lib/progress.ts';

@@ -81,14 +81,20 @@ export async function createNamespace(client: KubeClient, name: string, signal: 
   }
 }
 
-/**
- * Creates the simulated nodes, and applies the storage class and the pool with its prices. With `otherMakers` the fleet
- * has nodes of AMD and Intel too, and their pools.
- */
-export async function applyFleet(client: KubeClient, otherMakers: boolean, signal: AbortSignal): Promise<void> {
-  const nodes = otherMakers ? [...fleetNodes(), ...otherMakersNodes()] : fleetNodes();
+export interface FleetOptions {
+  /** Whether kind made the cluster: it has a storage class, and pods of its own that a simulated node must not get. */
+  kind: boolean;
+  /** Whether the fleet has nodes of AMD and Intel too, and their pools. */
+  otherMakers: boolean;
+  signal: AbortSignal;
+}
+
+/** Creates the simulated nodes, and applies the storage class and the pool with its prices. */
+export async function applyFleet(client: KubeClient, { kind, otherMakers, signal }: FleetOptions): Promise<void> {
+  const nodes = otherMakers ? [...fleetNodes(kind), ...otherMakersNodes(kind)] : fleetNodes(kind);
   await Promise.all(nodes.map((node) => createOnce(client, node, signal)));
-  await applyAll(client, await readManifests(join(ROOT, 'deploy/local/manifests')), signal);
+  const manifests = await readManifests(join(ROOT, 'deploy/local/manifests'));
+  await applyAll(client, kind ? manifests.filter((object) => object.kind !== 'StorageClass') : manifests, signal);
   if (otherMakers) await applyAll(client, await readManifests(join(ROOT, 'deploy/local/makers')), signal);
 }
 

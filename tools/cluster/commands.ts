@@ -3,10 +3,10 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { endingSignal, INTERRUPTED } from '../lib/ending.ts';
 import { explainFailure, LocalFailure } from '../lib/failure.ts';
-import { decideNode } from './decide-node.ts';
+import { decideImages, decideNode } from './decide-node.ts';
 import { supervise } from './supervisor/supervise.ts';
-import { findEngine } from './bring-up.ts';
-import { deleteKind } from './kind-cluster.ts';
+import { inspectHost } from './bring-up.ts';
+import type { BringUpOptions } from './local-cluster.ts';
 import { connectGiven } from './given-cluster.ts';
 import { signInLink } from './sign-in.ts';
 import { clearLeftovers } from './supervisor/leftovers.ts';
@@ -16,7 +16,7 @@ import { cacheFolder, ROOT, stateFolder } from '../lib/paths.ts';
 import { isAlive, signalProcess } from '../lib/process-identity.ts';
 import { type Progress, terminalProgress } from '../lib/progress.ts';
 import { readRecord, removeRecord } from './supervisor/record.ts';
-import { run } from '../lib/shell.ts';
+import { chooseWay } from './ways.ts';
 import { waitFor } from '../lib/wait.ts';
 
 export const LOCAL_COMMANDS = ['up', 'start', 'stop', 'status', 'sign-in', 'supervise'] as const;
@@ -101,7 +101,7 @@ async function detach(command: string, args: readonly string[], options: LocalOp
   const progress = terminalProgress();
   const interactive = process.stdin.isTTY && process.stderr.isTTY;
   // The question needs the terminal, which the supervisor has not: it finds the packages installed, or not.
-  if (!options.given && interactive) await decideNode({ yes: options.yes, interactive, progress });
+  if (interactive) await askForPackages({ ...supervisorOptions(options, progress), interactive });
   mkdirSync(stateFolder(), { recursive: true, mode: 0o700 });
   const log = openSync(join(stateFolder(), 'supervisor.log'), 'w', 0o600);
   const server = command === 'up' ? ['--no-server'] : [];
@@ -131,6 +131,15 @@ async function detach(command: string, args: readonly string[], options: LocalOp
   });
 }
 
+/** Asks for the packages that the way needs. What is refused is said when the cluster starts. */
+async function askForPackages(
+  options: Pick<BringUpOptions, 'given' | 'built' | 'cache' | 'progress' | 'yes' | 'interactive'>,
+): Promise<void> {
+  const way = chooseWay(await inspectHost(options));
+  if (way === 'built') await decideNode(options);
+  if (way === 'kind') await decideImages(options).catch(() => undefined);
+}
+
 function status(): number {
   const record = readRecord(stateFolder());
   if (record === undefined || !isAlive(record.supervisor)) {
@@ -138,7 +147,7 @@ function status(): number {
     return 3;
   }
   const { phase, url = 'not running', kubeconfig = 'not ready', way = 'being chosen', supervisor, initPid } = record;
-  const node = initPid === undefined ? 'no' : 'yes';
+  const node = initPid === undefined && way !== 'kind' ? 'no' : 'yes';
   process.stdout.write(
     [
       `Phase       ${phase} (process ${supervisor.pid})`,
@@ -186,22 +195,19 @@ async function stop(): Promise<number> {
   signalProcess(record.supervisor, 'SIGTERM');
   const ended = await waitFor(() => !isAlive(record.supervisor), { timeout: STOP_TIMEOUT });
   if (ended === undefined) signalProcess(record.supervisor, 'SIGKILL');
-  const left = await clearLeftovers(record);
-  // A supervisor deletes its kind cluster. This is for one that was killed.
-  const engine = record.way === 'kind' ? await findEngine() : undefined;
-  if (engine !== undefined) await deleteKind({ state, engine, run });
-  removeRecord(state);
+  const left = await clearLeftovers(state, record);
   progress.end();
   if (left.length > 0)
-    throw new LocalFailure(`These are left: ${left.join(', ')}.`, 'Remove them by hand, or restart the machine.');
-  process.stdout.write('Stopped: no process, link or cgroup of the cluster is left.\n');
+    throw new LocalFailure(`These are left: ${left.join(', ')}.`, 'Run it again, or remove them by hand.');
+  removeRecord(state);
+  process.stdout.write('Stopped: no process, container, link or cgroup of the cluster is left.\n');
   return 0;
 }
 
 function supervisorOptions(options: LocalOptions, progress: Progress) {
-  const { kubeconfig, context, given, yes, httpPort, sshPort } = options;
+  const { kubeconfig, context, given, built, yes, httpPort, sshPort } = options;
   const server = options.server ? { httpPort, sshPort } : undefined;
   const folders = { state: stateFolder(), cache: cacheFolder(process.env) };
   const total = options.server ? 4 : 3;
-  return { ...folders, kubeconfig, context, given, yes, server, progress, total, tidy: true, otherMakers: true };
+  return { ...folders, kubeconfig, context, given, built, yes, server, progress, total, tidy: true, otherMakers: true };
 }

@@ -1,6 +1,7 @@
 import { type Host, ThisHost } from '../lib/host/host.ts';
 import { type Consent, meetNeeds } from '../lib/host/meet-needs.ts';
 import { findCniFolder, findStaticBusybox, REAL_NODE_PACKAGES } from '../lib/host/requirements.ts';
+import { LocalFailure } from '../lib/failure.ts';
 import type { Progress } from '../lib/progress.ts';
 
 /** Paths of what the real node takes from this machine. */
@@ -11,6 +12,9 @@ export interface NodeTools {
 
 /** The tools of a real node, or why all nodes are simulated. */
 export type NodeDecision = { tools: NodeTools } | { simulated: string };
+
+/** What the images need that are made here for the node of a kind cluster. */
+const IMAGE_PACKAGES = ['static busybox', 'static tini'] as const;
 
 /** Why this machine cannot run containers, whatever is installed; undefined when it can. */
 export function nodeObstacle({ platform, isRoot }: Host): string | undefined {
@@ -35,4 +39,20 @@ export async function decideNode({ progress, ...consent }: Consent & { progress:
   if (failed !== undefined) return { simulated: failed };
   const remedy = install === undefined ? '' : `. To run real containers: ${install}`;
   return { simulated: `missing on this host: ${missing.join(', ')}${remedy}` };
+}
+
+/**
+ * The static busybox for the images that a kind cluster gets. With consent it installs what they need. Throws LocalFailure
+ * where they cannot be made.
+ */
+export async function decideImages({ progress, ...consent }: Consent & { progress: Progress }): Promise<string> {
+  const host = new ThisHost(progress);
+  if (host.platform !== 'linux') throw new LocalFailure('the images of this checkout are made on Linux.', '');
+  const shortage = await meetNeeds({ host, names: IMAGE_PACKAGES, subject: 'The images of the node need', ...consent });
+  const busybox = await findStaticBusybox();
+  if (shortage === undefined && busybox !== undefined) return busybox;
+  throw new LocalFailure(
+    `missing on this host: ${(shortage?.missing ?? IMAGE_PACKAGES).join(', ')}.`,
+    shortage?.install === undefined ? '' : `To run those of this checkout: ${shortage.install}`,
+  );
 }

@@ -16,6 +16,7 @@ Options of up and start, after --, for example npm start -- --detach:
   --ssh-port N       start: port of the SSH gateway
   --kubeconfig FILE  uses the cluster of this file and starts none
   --context NAME     context of that file
+  --built            builds or downloads Kubernetes also where kind is there
   --yes              installs missing packages without a question
 
 docs/local-cluster.md says more.

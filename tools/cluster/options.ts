@@ -9,6 +9,8 @@ export interface LocalOptions {
   context: string | undefined;
   /** Whether an option or the environment names a cluster. */
   given: boolean;
+  /** Whether to start programs of its own also where kind is there. */
+  built: boolean;
   yes: boolean;
   detach: boolean;
   /** Whether to run the server too. */
@@ -28,6 +30,10 @@ export function readOptions(args: readonly string[], env: Environment, ownKubeco
   const paths = (env['KUBECONFIG'] ?? '').split(delimiter).filter((path) => path !== '');
   const fromTour = paths[0] === ownKubeconfig;
   const fromEnv = (fromTour ? paths.slice(1) : paths).join(delimiter) || undefined;
+  const named = values.kubeconfig !== undefined || values.context !== undefined;
+  if (values.built === true && named) {
+    throw new LocalFailure('--built starts a cluster, and --kubeconfig and --context name one.', 'Give one of them.');
+  }
   const httpPort = portOf('--port', values.port);
   const sshPort = portOf('--ssh-port', values['ssh-port']);
   if (httpPort !== undefined && httpPort === sshPort) {
@@ -36,7 +42,8 @@ export function readOptions(args: readonly string[], env: Environment, ownKubeco
   return {
     kubeconfig: values.kubeconfig ?? fromEnv,
     context: values.context,
-    given: values.kubeconfig !== undefined || values.context !== undefined || (!fromTour && paths.length > 0),
+    given: named || (values.built !== true && !fromTour && paths.length > 0),
+    built: values.built === true,
     yes: values.yes === true || env['CI'] === 'true',
     detach: values.detach === true,
     server: values['no-server'] !== true,
@@ -52,6 +59,7 @@ function parse(args: readonly string[]) {
       options: {
         kubeconfig: { type: 'string' },
         context: { type: 'string' },
+        built: { type: 'boolean' },
         yes: { type: 'boolean' },
         detach: { type: 'boolean' },
         'no-server': { type: 'boolean' },
@@ -63,7 +71,7 @@ function parse(args: readonly string[]) {
     const cause = error instanceof Error ? error.message : String(error);
     throw new LocalFailure(
       cause,
-      'Known options: --kubeconfig FILE, --context NAME, --yes, --detach, --port N, --ssh-port N, --help.',
+      'Known options: --kubeconfig FILE, --context NAME, --built, --yes, --detach, --port N, --ssh-port N, --help.',
     );
   }
 }

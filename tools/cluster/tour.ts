@@ -20,6 +20,8 @@ export interface TourFacts {
   /** The folder of kubectl, when we built it. */
   programs: string | undefined;
   state: string;
+  /** Whether the real node has the small image. */
+  ownImages: boolean;
   server?: {
     url: string;
     apiKey: string;
@@ -33,7 +35,7 @@ export interface TourFacts {
 }
 
 /** What `npm start` prints when everything runs: addresses, and lines to paste one by one. */
-export function tourOf({ nodes, kubeconfig, programs, state, server }: TourFacts): string {
+export function tourOf({ nodes, kubeconfig, programs, state, ownImages, server }: TourFacts): string {
   if (server === undefined) {
     const path = programs === undefined ? [] : [`export PATH="$PATH":${quoteWord(programs)}`];
     const lines = [...path, `export KUBECONFIG=${quoteWord(kubeconfig)}`, 'kubectl get nodes'];
@@ -60,7 +62,7 @@ export function tourOf({ nodes, kubeconfig, programs, state, server }: TourFacts
     ...install(state, url),
     ...rent(offers),
     ...withKubectl(),
-    ...withSsh(state, offers),
+    ...withSsh(state, offers, ownImages ? BUSYBOX_IMAGE : 'debian:12'),
     '# the same over HTTP',
     'curl -sS -H "Authorization: Bearer $BERTH_API_KEY" "$BERTH_URL/offers"; echo',
     '',
@@ -113,7 +115,7 @@ function withKubectl(): string[] {
 }
 
 /** Lines for a container of the real node; the simulated nodes have none. */
-function withSsh(state: string, offers: readonly TourOffer[]): string[] {
+function withSsh(state: string, offers: readonly TourOffer[], image: string): string[] {
   const offer = offers.find(({ simulated, available }) => !simulated && available > 0);
   if (offer === undefined) return [];
   const key = quoteWord(join(state, 'tour_key'));
@@ -121,7 +123,7 @@ function withSsh(state: string, offers: readonly TourOffer[]): string[] {
     '# rent a real container, run a command in it over SSH, and look at its log',
     `[ -f ${key} ] || ssh-keygen -q -t ed25519 -N '' -f ${key}`,
     `berth ssh-keys add ${quoteWord(join(state, 'tour_key.pub'))} --name tour`,
-    `ID=$(berth rent --offer ${offer.id} --name shell --image ${BUSYBOX_IMAGE} --yes); echo "$ID"`,
+    `ID=$(berth rent --offer ${offer.id} --name shell --image ${image} --yes); echo "$ID"`,
     `berth ssh -i ${key} "$ID" 'hostname; env | sort'`,
     'berth logs "$ID"',
     'berth rm "$ID" --yes',

@@ -1,3 +1,4 @@
+import type { Engine } from './kind/engine.ts';
 import { LocalFailure } from '../lib/failure.ts';
 import { type FoundGo, OLDEST_GO } from '../lib/go/find.ts';
 
@@ -9,7 +10,7 @@ export interface HostFacts {
   /** Whether an option or the environment names a cluster. */
   given: boolean;
   /** The container engine that answers. */
-  engine: 'docker' | 'podman' | undefined;
+  engine: Engine | undefined;
   /** Whether the program `kind` is installed. */
   kind: boolean;
   go: Omit<FoundGo, 'path'>;

@@ -15,8 +15,8 @@ import { prepareScript } from './prepare.ts';
 const [script = '', ...args] = process.argv.slice(2);
 
 async function requireCluster(): Promise<void> {
-  const { given } = readOptions([], process.env, join(stateFolder(), 'kubeconfig'));
-  chooseWay(await inspectHost({ given, cache: cacheFolder(process.env) }));
+  const { given, built } = readOptions([], process.env, join(stateFolder(), 'kubeconfig'));
+  chooseWay(await inspectHost({ given, built, cache: cacheFolder(process.env) }));
 }
 
 await runMain(async () => {

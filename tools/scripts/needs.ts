@@ -71,6 +71,8 @@ export const SCRIPT_NEEDS: Readonly<Record<string, ScriptNeeds>> = {
   'test:faults': { packages: [...REAL_NODE_PACKAGES, 'mmdebstrap', 'ssh'], skips: true, cluster: true },
   e2e: RELEASE,
   'e2e:kind': { packages: [...IMAGE_PACKAGES, ...CALLER_PACKAGES], programs: [GO, APT, KIND, KUBECTL] },
+  'test:kind': { packages: ['static busybox', 'static tini', 'ssh', 'curl'], programs: [GO], skips: true },
+  'kind:node': { packages: [...REAL_NODE_PACKAGES, 'mmdebstrap'], programs: [GO, APT] },
   chaos: RELEASE,
   'bench:controller': { packages: [], cluster: true },
   'bench:http': { packages: [], cluster: true },

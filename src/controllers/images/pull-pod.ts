@@ -135,7 +135,8 @@ export function pullState(pod: Pod, now: number): PullState {
   const waiting = waitingState(pod);
   if (waiting !== undefined) {
     const said = `${waiting.reason}: ${waiting.message}`;
-    if (isPullError(waiting.reason) || isBadImage(waiting.reason)) return failed(pullWords(pod, said));
+    if (isPullError(waiting.reason) || isBadImage(waiting.reason))
+      return failed(pullWords(pod, { ...waiting, message: said }));
     // The kubelet makes a container after it has pulled the image.
     if (isNotCreated(waiting.reason))
       return waiting.container === PULL_CONTAINER ? DONE : failed(sentence(words(said, '')));

@@ -6,7 +6,7 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { findCondition } from '../../../src/kube/conditions.ts';
 import { NAMESPACES, PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
-import type { LocalCluster } from '../../../tools/cluster/bring-up.ts';
+import type { LocalCluster } from '../../../tools/cluster/local-cluster.ts';
 import { startBerth } from '../../support/berth-process.ts';
 import { importJupyterImage, JUPYTER } from '../../support/ssh-images.ts';
 import { waitFor } from '../../support/wait-for.ts';

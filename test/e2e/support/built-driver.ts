@@ -32,7 +32,7 @@ export const builtDriver: Driver<BuiltE2eCluster> = async ({ state, gpu, signal 
   const decision = await decideNode({ yes: false, interactive: false, progress });
   if ('simulated' in decision) throw new Error(`The end-to-end test needs real containers: ${decision.simulated}`);
   const cache = cacheFolder(process.env);
-  const programs = await ensurePrograms({ cache, realNode: true, tidy: false, progress, signal });
+  const programs = await ensurePrograms({ cache, cluster: 'real node', tidy: false, progress, signal });
   const cluster = await startBuiltCluster({
     state,
     programs,

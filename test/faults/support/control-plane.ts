@@ -67,7 +67,7 @@ export async function startControlPlane(): Promise<ControlPlane> {
   const { signal } = new AbortController();
   const progress = plainProgress();
   const cache = cacheFolder(process.env);
-  const programs = await ensurePrograms({ cache, realNode: false, tidy: false, progress, signal });
+  const programs = await ensurePrograms({ cache, cluster: 'simulated', tidy: false, progress, signal });
   const etcdTools = await ensureGoTools({ cache, label: 'etcd', programs: ETCD_TOOLS, progress, signal });
   const { launcher, layout } = await launch({ state, programs, signal }, logs);
   const kubeconfig = join(state, 'kubeconfig');

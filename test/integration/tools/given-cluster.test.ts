@@ -106,6 +106,7 @@ describe('a given cluster', () => {
       state,
       cache: cacheFolder(process.env),
       given: true,
+      built: false,
       kubeconfig: original,
       context: name,
       yes: false,

@@ -11,6 +11,7 @@ await supervise({
   given: false,
   kubeconfig: undefined,
   context: undefined,
+  built: false,
   yes: false,
   interactive: false,
   tidy: false,

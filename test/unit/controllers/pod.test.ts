@@ -188,6 +188,16 @@ describe('a private image', () => {
     expect(found.find(({ type }) => type === 'Ready')?.message).toBe(`ErrImagePull: ${words}`);
     expect(found.find(({ type }) => type === 'ImageReady')).toMatchObject({ status: 'False', message: words });
   });
+
+  test("of Berth's own is nothing that a tenant could name a Secret for", () => {
+    const waiting = { reason: 'ErrImagePull', message: 'no basic auth credentials' };
+    const status = { name: 'tools', image: 'berth', imageID: '', ready: false, restartCount: 0, state: { waiting } };
+    const pod = startedPod({ conditions: [SCHEDULED], initContainerStatuses: [status] });
+    const asked = { ...pod, spec: { containers: [], ...pod.spec, initContainers: [{ name: 'tools' }] } };
+    expect(conditionsOf(observed({ pod: asked }), undefined).find(({ type }) => type === 'Ready')?.message).toBe(
+      'ErrImagePull: no basic auth credentials. It is an image of Berth: tell the operator of this cluster.',
+    );
+  });
 });
 
 test('a pod tolerates the taint of GPU nodes and what its pool names, and nothing else', async () => {

@@ -117,6 +117,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'tools/release': ['tools/lib', ...DOMAIN],
   'tools/english': ['tools/lib'],
   'tools/scripts': ['tools/cluster', 'tools/lib'],
+  'tools/kind-node': ['tools/cluster', 'tools/lib', 'tools/release'],
   'tools/bootstrap.mjs': [],
 };
 

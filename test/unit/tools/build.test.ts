@@ -46,7 +46,7 @@ const progress: Progress = {
 };
 
 function build(signal = new AbortController().signal, pins: Pins = new Map()): Promise<string> {
-  return ensurePrograms({ cache, realNode: false, tidy: true, progress, signal, pins });
+  return ensurePrograms({ cache, cluster: 'simulated', tidy: true, progress, signal, pins });
 }
 
 function builtPackages(): string[] {
@@ -79,7 +79,7 @@ afterEach(() => {
 describe('ensurePrograms', () => {
   it('builds every program once, with a numbered step each, and nothing the second time', async () => {
     const programs = await build();
-    const names = programsFor({ realNode: false }).map(({ name }) => name);
+    const names = programsFor('simulated').map(({ name }) => name);
     expect(readdirSync(programs).toSorted()).toEqual([...names, 'kwok-stages.yaml'].toSorted());
     expect(steps.map(({ index, total }) => `${index}/${total}`)).toEqual(['1/6', '2/6', '3/6', '4/6', '5/6', '6/6']);
     expect(steps[0]?.next).toBe(names[1]);
@@ -109,7 +109,7 @@ describe('ensurePrograms', () => {
       details: ['compile: signal: killed'],
     });
     expect(readdirSync(programFolder(cache)).filter((name) => name.includes('partial'))).toEqual([]);
-    const missing = await missingPrograms(cache, false);
+    const missing = await missingPrograms(cache, 'simulated');
     expect(missing.map(({ name }) => name)).toEqual(['kubectl', 'etcd', 'kwok']);
 
     writeFileSync(join(folder, 'fail'), 'no such program');
@@ -121,7 +121,7 @@ describe('ensurePrograms', () => {
     const controller = new AbortController();
     controller.abort();
     await expect(build(controller.signal)).rejects.toThrow();
-    expect(await missingPrograms(cache, false)).toHaveLength(6);
+    expect(await missingPrograms(cache, 'simulated')).toHaveLength(6);
   });
 
   it('says so when the cache cannot be written', async () => {
@@ -175,7 +175,7 @@ describe.runIf(process.platform === 'linux')('ensurePrograms from releases', () 
 
   it('downloads all programs of a control plane, and calls no Go', async () => {
     const programs = await build(undefined, pins());
-    for (const { name } of programsFor({ realNode: false })) {
+    for (const { name } of programsFor('simulated')) {
       expect(readFileSync(join(programs, name), 'utf8')).toBe(`downloaded ${name}`);
       expect(statSync(join(programs, name)).mode & 0o111).toBe(0o111);
     }

@@ -10,7 +10,7 @@ import { devicesOf } from '../../../tools/cluster/fleet/labels.ts';
 import { fleetNodes, otherMakersNodes } from '../../../tools/cluster/fleet/nodes.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
 
-const nodes = new Map(fleetNodes().map((node) => [node.metadata.name, node]));
+const nodes = new Map(fleetNodes(false).map((node) => [node.metadata.name, node]));
 
 describe('the fleet', () => {
   it('has every kind of node that a pool must cope with', () => {
@@ -24,8 +24,15 @@ describe('the fleet', () => {
     expect(nodes.get('sim-t4-shared-0')?.status?.allocatable?.['nvidia.com/gpu']).toBe('8');
   });
 
+  it('has the taint of its GPUs on every node beside the pods of others', () => {
+    for (const node of [...fleetNodes(true), ...otherMakersNodes(true)]) {
+      const [taint] = node.spec?.taints ?? [];
+      expect(Object.keys(node.status?.capacity ?? {})).toContain(taint?.key);
+    }
+  });
+
   it('marks every node as simulated and gives it valid label values', () => {
-    for (const { metadata } of [...nodes.values(), ...otherMakersNodes()]) {
+    for (const { metadata } of [...nodes.values(), ...otherMakersNodes(false)]) {
       expect(metadata.labels?.['berth.dev/simulated']).toBe('true');
       for (const value of Object.values(metadata.labels ?? {})) {
         expect(value).toMatch(/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/);
@@ -59,7 +66,7 @@ describe('the fleet', () => {
   it('has a pool for each other maker, which selects its nodes and prices its product', () => {
     const pools = parseManifests(readFileSync(join(ROOT, 'deploy/local/makers/pools.yaml'), 'utf8')) as GpuPool[];
     const owned = orderPools(pools);
-    const offers = [...offerClasses(otherMakersNodes().map((node) => nodeFacts(node, owned))).values()];
+    const offers = [...offerClasses(otherMakersNodes(false).map((node) => nodeFacts(node, owned))).values()];
     const ones = offers.filter(({ gpuCount }) => gpuCount === 1);
     expect(ones.map(({ pool, product, prices }) => [pool.name, product, prices.onDemand])).toEqual([
       ['amd', 'AMD_Instinct_MI300X_OAM', '2.29'],

@@ -24,6 +24,11 @@ describe('readOptions', () => {
     expect(readOptions(['--context', 'prod'], {}, OWN)).toMatchObject({ given: true, context: 'prod' });
   });
 
+  it('starts programs of its own, whatever the environment names, and refuses two clusters', () => {
+    expect(readOptions(['--built'], { KUBECONFIG: '/a' }, OWN)).toMatchObject({ given: false, built: true });
+    expect(() => readOptions(['--built', '--context', 'prod'], {}, OWN)).toThrow('--built starts a cluster');
+  });
+
   it('consents to installations in CI', () => {
     expect(readOptions([], { CI: 'true' }, OWN).yes).toBe(true);
   });

@@ -15,13 +15,13 @@ afterEach(() => void vi.unstubAllEnvs());
 
 describe('the build plan', () => {
   it('leaves out what only a real node needs', () => {
-    const simulated = programsFor({ realNode: false }).map(({ name }) => name);
+    const simulated = programsFor('simulated').map(({ name }) => name);
     expect(simulated).toContain('kube-apiserver');
     expect(simulated).not.toContain('kubelet');
-    expect(programsFor({ realNode: true }).map(({ name }) => name)).toEqual(
+    expect(programsFor('real node').map(({ name }) => name)).toEqual(
       expect.arrayContaining([...simulated, 'kubelet', 'kube-proxy', 'containerd', 'containerd-shim-runc-v2', 'ctr']),
     );
-    expect(programsFor({ realNode: true }).at(-1)?.name).toBe(devicePlugin());
+    expect(programsFor('real node').at(-1)?.name).toBe(devicePlugin());
   });
 
   it('names its folder by version and platform', () => {
@@ -38,7 +38,7 @@ describe('the build plan', () => {
       vi.stubEnv('BERTH_KUBERNETES', minor);
       expect(kubernetesVersion()).toMatch(new RegExp(`^${minor.replace('.', '\\.')}\\.\\d+$`));
       expect(versionHash('linux/x64')).toMatch(new RegExp(`^${kubernetesVersion()}-`));
-      const modules = programsFor({ realNode: true }).map(({ name, module }) => [name, module]);
+      const modules = programsFor('real node').map(({ name, module }) => [name, module]);
       expect(modules).toContainEqual(['kubelet', `kubernetes-${minor}`]);
       expect(modules).toContainEqual(['etcd', 'kubernetes']);
     }
@@ -50,7 +50,7 @@ describe('the build plan', () => {
 
   it('stamps the version into the programs of Kubernetes alone', () => {
     const stamp = `gitVersion=v${kubernetesVersion()}`;
-    for (const program of programsFor({ realNode: true })) {
+    for (const program of programsFor('real node')) {
       const ours = program.package.startsWith('k8s.io/');
       expect(buildArguments(program, 'out').join(' ').includes(stamp), program.name).toBe(ours);
     }

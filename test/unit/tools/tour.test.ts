@@ -33,6 +33,7 @@ function facts(offers: TourOffer[]): TourFacts {
     kubeconfig: '/s/kubeconfig',
     programs: '/p',
     state: '/s',
+    ownImages: true,
     server: { ...SERVER, offers },
   };
 }
@@ -42,7 +43,9 @@ describe('the tour', () => {
     const simulated = tourOf(facts([{ ...SIMULATED, id: 4, available: 0 }, SIMULATED]));
     expect(simulated).toContain('--offer 5 ');
     expect(simulated).not.toContain('berth ssh');
-    expect(tourOf(facts([SIMULATED, REAL]))).toMatch(/--offer 6 [^]*berth ssh -i/);
+    expect(tourOf(facts([SIMULATED, REAL]))).toMatch(/--offer 6 [^]*--image localhost[^]*berth ssh -i/);
+    const pulled = tourOf({ ...facts([SIMULATED, REAL]), ownImages: false });
+    expect(pulled).toContain('--image debian:12 --yes');
   });
 
   it('shows where everything is', () => {

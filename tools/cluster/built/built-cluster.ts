@@ -1,16 +1,14 @@
 import { chmodSync, copyFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { LocalFailure } from '../../lib/failure.ts';
-import { lastLines } from '../../lib/shell.ts';
 import { waitFor } from '../../lib/wait.ts';
+import { brokenPromise } from './broken.ts';
 import * as components from './components.ts';
-import type { Launcher } from './launcher.ts';
 import { type BuiltOptions, launch, type Launched } from './launch.ts';
 import { joinRealNode, labelGpus, REAL_GPU, REAL_NODE } from './real-node.ts';
 import type { ClusterNetwork } from './network.ts';
@@ -130,23 +128,4 @@ async function untilReady(client: KubeClient, signal: AbortSignal): Promise<void
   );
   if (ready === true) return;
   throw new LocalFailure('The API server was not ready after two minutes.', 'Read .berth/logs/kube-apiserver.log.');
-}
-
-function brokenPromise(launcher: Launcher, logs: string): Promise<LocalFailure> {
-  return new Promise((settle) => {
-    launcher.onExit((name) => {
-      const log = join(logs, `${name}.log`);
-      void readFile(log, 'utf8')
-        .catch(() => '')
-        .then((text) => settle(componentFailure(name, log, text)));
-    });
-  });
-}
-
-function componentFailure(name: string, log: string, text: string): LocalFailure {
-  const where = join(basename(dirname(log)), basename(log));
-  const remedy = /no space left on device/i.test(text)
-    ? 'The disk is full: free some space, and start again.'
-    : `Read the lines below, the end of ${where} in the state folder. Then start again.`;
-  return new LocalFailure(`${name} ended, so the local cluster is down.`, remedy, lastLines(text, 8));
 }

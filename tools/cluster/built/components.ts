@@ -122,7 +122,8 @@ export function scheduler({ programs, config }: Layout): Component {
   return { name: 'kube-scheduler', command: join(programs, 'kube-scheduler'), args };
 }
 
-export function kwok({ programs, credentials, config, simulatedCidr }: Layout): Component {
+export function kwok(layout: Pick<Layout, 'programs' | 'credentials' | 'config' | 'simulatedCidr'>): Component {
+  const { programs, credentials, config, simulatedCidr } = layout;
   const args = flags({
     kubeconfig: join(credentials, 'kwok.kubeconfig'),
     config: join(config, KWOK_STAGES),

@@ -15,7 +15,7 @@ export function writeConfigFiles(layout: Layout, node?: { cgroup: string; cniFol
   const write = (name: string, value: unknown) =>
     writeFileSync(join(config, name), JSON.stringify(value, undefined, 2));
   write('scheduler.json', schedulerConfig(layout));
-  writeFileSync(join(config, KWOK_STAGES), kwokStages(readFileSync(join(layout.programs, KWOK_STAGES), 'utf8')));
+  writeKwokStages(layout);
   if (layout.audit === true) write('audit.json', AUDIT_POLICY);
   if (node === undefined) return;
   write('kubelet.json', kubeletConfig(layout, node.cgroup));
@@ -24,6 +24,11 @@ export function writeConfigFiles(layout: Layout, node?: { cgroup: string; cniFol
   writeFileSync(join(config, 'containerd.toml'), containerdConfig(layout, node.cniFolder));
   // Pods reach no name server: the cluster has none, and that of the host may answer on its loopback alone.
   writeFileSync(join(config, 'resolv.conf'), 'nameserver 127.0.0.1\n');
+}
+
+/** Writes the stages that make simulated nodes and pods move. */
+export function writeKwokStages({ programs, config }: Pick<Layout, 'programs' | 'config'>): void {
+  writeFileSync(join(config, KWOK_STAGES), kwokStages(readFileSync(join(programs, KWOK_STAGES), 'utf8')));
 }
 
 /** Logs every request with its user and answer, without bodies, and a watch when it starts. */

@@ -4,7 +4,7 @@ import { findObject } from '../../../src/kube/client/find-object.ts';
 import { NODES, type Node } from '../../../src/kube/types.ts';
 import { LocalFailure } from '../../lib/failure.ts';
 import { type Gpu, gpuLabels, gpuResources } from '../fleet/labels.ts';
-import { busyboxLayer, importImage } from '../../lib/images/image.ts';
+import { busyboxLayer, importImage, type ImageSpec } from '../../lib/images/image.ts';
 import { run } from '../../lib/shell.ts';
 import { waitFor } from '../../lib/wait.ts';
 import * as components from './components.ts';
@@ -16,6 +16,10 @@ export const REAL_NODE = 'real-0';
 
 /** The small image with a shell that tests and the tour run on the real node. */
 export const BUSYBOX_IMAGE = 'localhost/berth-busybox:1';
+
+export async function smallImage(busybox: string): Promise<ImageSpec> {
+  return { reference: BUSYBOX_IMAGE, layer: await busyboxLayer(busybox), cmd: ['/bin/sh'] };
+}
 
 /** The GPUs of the real node, which no machine has. */
 export const REAL_GPU: Gpu = { product: 'NVIDIA-L4', memory: 23_034, family: 'ada-lovelace', compute: '8.9', count: 2 };
@@ -52,7 +56,7 @@ export async function joinRealNode({
     throw slow('containerd', 'containerd.log');
   const layer = await busyboxLayer(busybox);
   await importImage(access, { reference: PAUSE_IMAGE, layer, entrypoint: ['/bin/sleep', '2147483647'] });
-  await importImage(access, { reference: BUSYBOX_IMAGE, layer, cmd: ['/bin/sh'] });
+  await importImage(access, await smallImage(busybox));
   if ((await waitFor(() => findObject(client, NODES, { name: REAL_NODE }), limits)) === undefined)
     throw slow('kubelet', 'kubelet.log');
   await labelGpus(client, REAL_NODE, gpu);

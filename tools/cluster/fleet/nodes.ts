@@ -56,17 +56,21 @@ const OTHERS: readonly Machine[] = [
   { name: 'sim-max1550-0', devices: MAX_1550, cpu: 96, memoryGi: 1000, diskGi: 4000 },
 ];
 
-/** The simulated GPU nodes of the local cluster. */
-export function fleetNodes(): Node[] {
-  return MACHINES.map(nodeOf);
+/**
+ * The simulated GPU nodes of the local cluster.
+ * @param closed whether all of them have the taint of their GPUs, so that only pods with GPUs come to them
+ */
+export function fleetNodes(closed: boolean): Node[] {
+  return MACHINES.map((machine) => nodeOf(machine, closed));
 }
 
 /** Simulated nodes with GPUs of other makers than NVIDIA: they need pools of their own. */
-export function otherMakersNodes(): Node[] {
-  return OTHERS.map(nodeOf);
+export function otherMakersNodes(closed: boolean): Node[] {
+  return OTHERS.map((machine) => nodeOf(machine, closed));
 }
 
-function nodeOf({ name, devices, cpu, memoryGi, diskGi, ...special }: Machine): Node {
+function nodeOf({ name, devices, cpu, memoryGi, diskGi, ...special }: Machine, closed: boolean): Node {
+  const taint = special.taint ?? (closed ? Object.keys(devices.resources)[0] : undefined);
   const resources = {
     cpu: String(cpu),
     memory: `${memoryGi}Gi`,
@@ -91,7 +95,7 @@ function nodeOf({ name, devices, cpu, memoryGi, diskGi, ...special }: Machine): 
     },
     spec: {
       ...(special.cordoned ? { unschedulable: true } : {}),
-      ...(special.taint ? { taints: [{ key: special.taint, value: 'present', effect: 'NoSchedule' }] } : {}),
+      ...(taint === undefined ? {} : { taints: [{ key: taint, value: 'present', effect: 'NoSchedule' }] }),
     },
     status: { capacity: resources, allocatable: resources, ...(special.dead ? { conditions: [DEAD] } : {}) },
   };

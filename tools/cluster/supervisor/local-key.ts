@@ -1,7 +1,7 @@
 import { NotFoundError } from '../../../src/kube/errors.ts';
 import { API_KEYS, mintToken, SCOPES, type ApiKey } from '../../../src/resources/api-key.ts';
 import type { Progress } from '../../lib/progress.ts';
-import type { LocalCluster } from '../bring-up.ts';
+import type { LocalCluster } from '../local-cluster.ts';
 
 /** The tenant of the key that the tour uses. */
 const NAMESPACE = 'default';

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { isObject } from '../../../src/lib/json.ts';
 import { LocalFailure, systemCode } from '../../lib/failure.ts';
 import { isIdentity, type ProcessIdentity } from '../../lib/process-identity.ts';
+import type { LocalCluster } from '../local-cluster.ts';
 import type { Way } from '../ways.ts';
 
 /** What the supervisor of a cluster writes down for the other commands of the checkout. */
@@ -17,6 +18,7 @@ export interface ClusterRecord {
   initPid?: number | undefined;
   link?: string | undefined;
   cgroup?: string | undefined;
+  kind?: LocalCluster['kind'];
   /** Base URL of the HTTP interface, when the server runs. */
   url?: string;
 }

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { LocalCluster } from '../bring-up.ts';
+import type { LocalCluster } from '../local-cluster.ts';
 import { Child } from '../../lib/child.ts';
 import { applyFinalizers } from '../apply.ts';
 import { LocalFailure } from '../../lib/failure.ts';
@@ -91,7 +91,7 @@ interface ProcessOptions {
 /** Starts the process of the server, which ends with the stack, and at once when this process is killed. */
 function startProcess(
   stack: AsyncDisposableStack,
-  { kubeconfig, initPid, way }: LocalCluster,
+  { kubeconfig, ownImages, way }: LocalCluster,
   { httpPort, sshPort, metricsPort, log }: ProcessOptions,
 ): Child {
   const env = {
@@ -102,14 +102,13 @@ function startProcess(
     BERTH_SSH_ADDR: `127.0.0.1:${sshPort}`,
     // Only its administrator makes pods in a cluster that was built for this. A given one may have tenants, and no policy.
     BERTH_CLAIM_ON_POD: String(way !== 'given'),
-    // The real node reaches no registry. It has these two images.
-    ...(initPid === undefined
-      ? {}
-      : {
+    ...(ownImages
+      ? {
           BERTH_TOOLS_IMAGE: TOOLS_IMAGE,
           BERTH_DEFAULT_IMAGE: BUSYBOX_IMAGE,
           BERTH_IMAGE_PULL_POLICY: 'IfNotPresent',
-        }),
+        }
+      : {}),
   };
   const tether = new Tether();
   stack.defer(() => tether.release());

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { bringUp, type BringUpOptions, type LocalCluster } from '../bring-up.ts';
+import { bringUp } from '../bring-up.ts';
+import type { BringUpOptions, LocalCluster } from '../local-cluster.ts';
 import { LocalFailure, systemCode } from '../../lib/failure.ts';
 import { clearLeftovers } from './leftovers.ts';
 import { tryLock, type FileLock } from '../../lib/lock.ts';
@@ -33,7 +34,6 @@ export async function supervise(options: SupervisorOptions): Promise<void> {
   try {
     await superviseLocked(options);
   } finally {
-    removeRecord(state);
     lock.release();
   }
 }
@@ -49,8 +49,8 @@ async function superviseLocked(options: SupervisorOptions): Promise<void> {
   try {
     if (options.server !== undefined) await requirePorts(options.server);
     cluster = await bringUp(options);
-    const { way, kubeconfig, programs, initPid, link, cgroup } = cluster;
-    record = { ...record, way, kubeconfig, programs, initPid, link, cgroup };
+    const { way, kubeconfig, programs, initPid, link, cgroup, kind } = cluster;
+    record = { ...record, way, kubeconfig, programs, initPid, link, cgroup, kind };
     writeRecord(state, record);
     if (options.server !== undefined) server = await startServer(cluster, options.server, options);
     progress.end();
@@ -62,7 +62,9 @@ async function superviseLocked(options: SupervisorOptions): Promise<void> {
     progress.end();
     writeRecord(state, { ...record, phase: 'stopping' });
     await server?.stop();
+    // When this fails, `npm stop` finds what is left by the record.
     await cluster?.stop();
+    removeRecord(state);
   }
 }
 
@@ -88,7 +90,7 @@ export async function takeState(state: string): Promise<FileLock> {
   }
   const lock = await waitForLock(state);
   const crashed = readRecord(state);
-  if (crashed !== undefined) await clearLeftovers(crashed);
+  if (crashed !== undefined) await clearLeftovers(state, crashed);
   removeRecord(state);
   return lock;
 }

@@ -16,6 +16,7 @@ import {
   moduleFolder,
   programsFor,
   versionHash,
+  type ClusterPrograms,
   type Program,
 } from './programs.ts';
 
@@ -30,7 +31,7 @@ const LOCK_TIMEOUT = 3_600_000;
 
 export interface BuildOptions {
   cache: string;
-  realNode: boolean;
+  cluster: ClusterPrograms;
   /** Remove the downloads and intermediate files of a complete build, unless they were there before it. */
   tidy: boolean;
   progress: Progress;
@@ -45,10 +46,10 @@ export function programFolder(cache: string): string {
 }
 
 /** The programs that still have to be built. */
-export async function missingPrograms(cache: string, realNode: boolean): Promise<Program[]> {
+export async function missingPrograms(cache: string, cluster: ClusterPrograms): Promise<Program[]> {
   const folder = programFolder(cache);
   const present = new Set(await readdir(folder).catch(() => []));
-  return programsFor({ realNode }).filter(({ name }) => !present.has(name));
+  return programsFor(cluster).filter(({ name }) => !present.has(name));
 }
 
 /**
@@ -73,10 +74,10 @@ export async function ensurePrograms(options: BuildOptions): Promise<string> {
 }
 
 async function buildMissing(folder: string, options: BuildOptions): Promise<void> {
-  const { cache, realNode, progress } = options;
+  const { cache, cluster, progress } = options;
   const go = await requireGo();
   await claimGoFolder(cache);
-  const missing = await missingPrograms(cache, realNode);
+  const missing = await missingPrograms(cache, cluster);
   if (missing.length > 5) await requireSpace(cache);
   for (const [position, program] of missing.entries()) {
     progress.step({
@@ -95,14 +96,14 @@ async function buildMissing(folder: string, options: BuildOptions): Promise<void
 }
 
 /** Whether this machine needs Go for a cluster: some program is neither in the cache nor in a release. */
-export async function needsGo(cache: string, realNode: boolean): Promise<boolean> {
-  const missing = await missingFiles({ cache, realNode });
+export async function needsGo(cache: string, cluster: ClusterPrograms): Promise<boolean> {
+  const missing = await missingFiles({ cache, cluster });
   return downloadable(missing, await readPins()).length < missing.length;
 }
 
 /** The names of the files that the folder of the programs lacks. */
-async function missingFiles({ cache, realNode }: Pick<BuildOptions, 'cache' | 'realNode'>): Promise<string[]> {
-  const programs = (await missingPrograms(cache, realNode)).map(({ name }) => name);
+async function missingFiles({ cache, cluster }: Pick<BuildOptions, 'cache' | 'cluster'>): Promise<string[]> {
+  const programs = (await missingPrograms(cache, cluster)).map(({ name }) => name);
   return (await hasStages(cache)) ? programs : [...programs, KWOK_STAGES];
 }
 

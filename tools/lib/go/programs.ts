@@ -65,9 +65,13 @@ function containerd(name: string, seconds: number): Program {
   return { name, module: 'containerd', package: `github.com/containerd/containerd/v2/cmd/${name}`, seconds };
 }
 
+/** What a cluster runs of its own: kwok beside kind, a control plane, or a real node too. */
+export type ClusterPrograms = 'beside kind' | 'simulated' | 'real node';
+
 /** The programs of a cluster, in build order. */
-export function programsFor(cluster: { realNode: boolean }): Program[] {
-  if (!cluster.realNode) return controlPlane();
+export function programsFor(cluster: ClusterPrograms): Program[] {
+  if (cluster === 'beside kind') return controlPlane().filter(({ name }) => name === 'kwok');
+  if (cluster === 'simulated') return controlPlane();
   return [
     ...controlPlane(),
     ...realNode(),
@@ -100,7 +104,8 @@ export function buildArguments(program: Program, output: string): string[] {
   return ['build', '-buildvcs=false', '-trimpath', '-ldflags', flags, ...tags, '-o', output, program.package];
 }
 
-function versionFlags(version: string): string {
+/** Flags of the linker that give programs of Kubernetes their version. */
+export function versionFlags(version: string): string {
   const [major = '', minor = ''] = version.split('.');
   const values = { gitVersion: `v${version}`, gitMajor: major, gitMinor: minor };
   return Object.entries(values)

@@ -27,10 +27,22 @@ export interface ImageSpec {
   workingDir?: string;
 }
 
-/** A way to the containerd of a real node: its namespaces, and the folder of the built programs. */
+/** A way to the containerd of a built cluster's real node: its namespaces, and the folder of the built programs. */
 export interface NodeAccess {
   initPid: number;
   programs: string;
+}
+
+/** A way to the containerd of a node of kind: the container that is the node. */
+export interface NodeContainer {
+  engine: string;
+  node: string;
+}
+
+/** The command line of ctr on the node, up to its arguments. */
+function ctrOn(access: NodeAccess | NodeContainer): [string, ...string[]] {
+  if ('engine' in access) return [access.engine, 'exec', '--interactive', access.node, 'ctr'];
+  return ['nsenter', '--target', String(access.initPid), '--mount', '--net', join(access.programs, 'ctr')];
 }
 
 /**
@@ -76,17 +88,24 @@ async function measure(layer: string | Buffer): Promise<{ digest: string; size: 
   return { digest: hash.digest('hex'), size: (await stat(layer)).size };
 }
 
-/** Imports the image into the node's containerd, where the kubelet finds it. Needs root. */
-export async function importImage(node: NodeAccess, spec: ImageSpec): Promise<void> {
+/** Imports the image into the node's containerd, where the kubelet finds it. */
+export async function importImage(node: NodeAccess | NodeContainer, spec: ImageSpec): Promise<void> {
   await importArchive(node, await imageArchive(spec), spec.reference);
 }
 
-/** The same for an archive in docker's or OCI's format; `title` names it in a failure. */
-export async function importArchive(node: NodeAccess, archive: Readable, title: string): Promise<void> {
-  const ctr = join(node.programs, 'ctr');
-  const inside = ['--target', String(node.initPid), '--mount', '--net'];
-  const args = ['-a', CONTAINERD_SOCKET, '-n', 'k8s.io', 'images', 'import', '--no-unpack=false', '-'];
-  const child = spawn('nsenter', [...inside, ctr, ...args], { stdio: ['pipe', 'ignore', 'pipe'] });
+/**
+ * The same for an archive in docker's or OCI's format; `title` names it in a failure.
+ * @param unpack whether containers of it start at once; otherwise the first one unpacks it
+ */
+export async function importArchive(
+  node: NodeAccess | NodeContainer,
+  archive: Readable,
+  title: string,
+  unpack = true,
+): Promise<void> {
+  const [command, ...inside] = ctrOn(node);
+  const args = ['-a', CONTAINERD_SOCKET, '-n', 'k8s.io', 'images', 'import', `--no-unpack=${!unpack}`, '-'];
+  const child = spawn(command, [...inside, ...args], { stdio: ['pipe', 'ignore', 'pipe'] });
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     errors = (errors + text).slice(-4000);

@@ -125,7 +125,7 @@ function refused(observed: Observed, pod: Pod, node: Node): Deadline | undefined
   if (waiting.container !== MAIN_CONTAINER) return refusedBesideMain(waiting, said, due);
   if (isBadImage(waiting.reason)) return { at: 0, ending: { reason: 'InvalidImage', message: said } };
   if (isPullError(waiting.reason)) {
-    const message = `${waiting.reason}: ${pullWords(pod, waiting.message)}`;
+    const message = `${waiting.reason}: ${pullWords(pod, waiting)}`;
     return { at: due(PULL_LIMIT_MS), ending: { reason: 'ImagePullFailed', message } };
   }
   if (isNotCreated(waiting.reason)) {

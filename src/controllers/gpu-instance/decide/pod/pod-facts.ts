@@ -258,9 +258,11 @@ export function isPullError(reason: string): boolean {
 }
 
 /** What the registry said to the kubelet, and with which Secrets the kubelet asked. */
-export function pullWords(pod: Pod, message: string): string {
-  const names = pod.spec?.imagePullSecrets?.map(({ name }) => name ?? '') ?? [];
+export function pullWords(pod: Pod, { container, message }: Pick<WaitingState, 'container' | 'message'>): string {
   const said = sentence(words(message, 'The image cannot be fetched.'));
+  if (pod.spec?.initContainers?.some(({ name }) => name === container) === true)
+    return `${said} It is an image of Berth: tell the operator of this cluster.`;
+  const names = pod.spec?.imagePullSecrets?.map(({ name }) => name ?? '') ?? [];
   return names.length === 0
     ? `${said} If the image is private, name a Secret for its registry in spec.imagePullSecrets.`
     : `${said} The kubelet asked with the imagePullSecrets ${names.join(', ')} and passes over one that does not exist.`;

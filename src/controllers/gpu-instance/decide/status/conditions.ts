@@ -47,7 +47,7 @@ function imageReady({ pod }: Observed): Found {
   if (pod === undefined || main === undefined) return NO_POD;
   const waiting = waitingState(pod);
   if (waiting !== undefined && (isPullError(waiting.reason) || waiting.reason === 'InvalidImageName')) {
-    const message = isPullError(waiting.reason) ? pullWords(pod, waiting.message) : words(waiting.message, '');
+    const message = isPullError(waiting.reason) ? pullWords(pod, waiting) : words(waiting.message, '');
     return { status: 'False', reason: waiting.reason, message };
   }
   if (main.state?.running !== undefined || main.state?.terminated !== undefined || main.lastState?.terminated) {

@@ -66,7 +66,7 @@ function ofPod(observed: Observed): Ready {
   }
   const waiting = waitingState(pod);
   if (waiting !== undefined && isPullError(waiting.reason)) {
-    return { reason: 'ImagePullBackOff', message: `${waiting.reason}: ${pullWords(pod, waiting.message)}` };
+    return { reason: 'ImagePullBackOff', message: `${waiting.reason}: ${pullWords(pod, waiting)}` };
   }
   if (waiting !== undefined && isNotCreated(waiting.reason)) {
     return { reason: 'Starting', message: `${waiting.reason}: ${words(waiting.message, 'the kubelet tries again')}` };

@@ -1,0 +1,141 @@
+import { createHash } from 'node:crypto';
+import { chmod, copyFile, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ask, type Engine } from '../cluster/kind/engine.ts';
+import { LocalFailure } from '../lib/failure.ts';
+import { kubernetesVersion } from '../lib/go/programs.ts';
+import { imageArchive, importArchive } from '../lib/images/image.ts';
+import { ROOT } from '../lib/paths.ts';
+import type { Progress } from '../lib/progress.ts';
+import { lastLines, run } from '../lib/shell.ts';
+import { waitFor } from '../lib/wait.ts';
+import { type ImageSources, nodeImages, wantedImages } from './images.ts';
+
+/** Debian 12 has the last systemd that knows cgroup v1. */
+const SUITE = 'bookworm';
+const PACKAGES = `
+systemd,systemd-sysv,dbus,kmod,mount,util-linux,procps,findutils,bash,iproute2,iptables,nftables,conntrack,ethtool,ipset,
+runc,containernetworking-plugins,e2fsprogs,ca-certificates,curl,jq
+`.replaceAll('\n', '');
+const SOURCES = join(ROOT, 'deploy/kind/node');
+
+export interface NodeOptions extends Omit<ImageSources, 'withKubeProxy'> {
+  engine: Engine;
+  cache: string;
+  progress: Progress;
+}
+
+/** The reference of the node image; it changes with what is in it. */
+async function referenceOf({ programs, tools }: NodeOptions): Promise<string> {
+  const hash = createHash('sha256').update(`${programs} ${tools} ${PACKAGES}`);
+  const entries = await readdir(SOURCES, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  for (const file of files.toSorted()) hash.update(await readFile(file));
+  for (const file of ['images.ts', 'node.ts']) hash.update(await readFile(join(import.meta.dirname, file)));
+  return `localhost/berth-kind-node:${kubernetesVersion()}-${hash.digest('hex').slice(0, 12)}`;
+}
+
+/** Makes the node image, unless the engine has it, and returns its reference. Throws LocalFailure. */
+export async function ensureNode(options: NodeOptions): Promise<string> {
+  const { engine, progress } = options;
+  const reference = await referenceOf(options);
+  if ((await run(engine, ['image', 'inspect', reference])).code === 0) return reference;
+  const step = (index: number, title: string, expect: number) => progress.step({ title, index, total: 4, expect });
+  step(1, 'Making the root file system of the node', 60);
+  const root = await rootFileSystem(options);
+  step(2, 'Importing it', 20);
+  const base = await ask(engine, 'import', '--change', 'CMD ["sleep","infinity"]', root);
+  const node = await ask(engine, 'run', '--detach', '--privileged', '--network', 'none', base);
+  try {
+    step(3, 'Loading its images', 60);
+    await fill(node, root, options);
+    step(4, `Committing ${reference}`, 60);
+    const changes = ['ENTRYPOINT ["/usr/local/bin/entrypoint","/sbin/init"]', 'STOPSIGNAL SIGRTMIN+3'];
+    // systemd prepares less in what says that it is a container.
+    changes.push('ENV container=docker', 'CMD []');
+    await ask(engine, 'commit', ...changes.flatMap((change) => ['--change', change]), node, reference);
+  } finally {
+    await run(engine, ['rm', '--force', '--volumes', node]);
+    await run(engine, ['rmi', base]);
+    progress.end();
+  }
+  return reference;
+}
+
+/** Debian as a tar file, made once per machine. */
+async function rootFileSystem({ cache }: NodeOptions): Promise<string> {
+  const folder = join(cache, 'images');
+  const name = createHash('sha256').update(PACKAGES).digest('hex').slice(0, 12);
+  const path = join(folder, `kind-node-${name}.tar`);
+  if ((await stat(path).catch(() => undefined)) !== undefined) return path;
+  await mkdir(folder, { recursive: true });
+  const partial = `${path}.${process.pid}`;
+  const args = ['--variant=minbase', `--include=${PACKAGES}`, '--format=tar', SUITE, partial];
+  const { code, stderr } = await run('mmdebstrap', args);
+  if (code !== 0)
+    throw new LocalFailure('Debian cannot be installed for the node.', 'Read the lines below.', lastLines(stderr, 8));
+  await rename(partial, path);
+  return path;
+}
+
+/** Puts programs, units and images into the running container. */
+async function fill(node: string, root: string, options: NodeOptions): Promise<void> {
+  const { engine, cache, programs, tools } = options;
+  const wanted = await wantedImages(tools);
+  const stage = join(cache, 'images', `kind-node.${process.pid}`);
+  const place = async (name: string, from: string, folder: string) => {
+    await mkdir(join(stage, folder), { recursive: true });
+    await copyFile(join(from, name), join(stage, folder, name));
+    await chmod(join(stage, folder, name), 0o755);
+  };
+  try {
+    await cp(SOURCES, stage, { recursive: true });
+    for (const name of ['kubelet', 'kubectl']) await place(name, programs, 'usr/bin');
+    await place('kubeadm', tools, 'usr/bin');
+    for (const name of ['containerd', 'containerd-shim-runc-v2', 'ctr']) await place(name, programs, 'usr/local/bin');
+    const settings = join(stage, 'etc/containerd/config.toml');
+    await writeFile(settings, (await readFile(settings, 'utf8')).replace('@PAUSE@', wanted.get('pause') ?? ''));
+    await writeFile(join(stage, 'kind/version'), `v${kubernetesVersion()}`);
+    await ask(engine, 'cp', `${stage}/.`, `${node}:/`);
+    await ask(engine, 'exec', node, 'sh', '-ec', PREPARE);
+    await ask(engine, 'exec', '--detach', node, '/usr/local/bin/containerd');
+    const ready = async () => (await run(engine, ['exec', node, 'ctr', 'version'])).code === 0;
+    if ((await waitFor(ready, { timeout: 20_000, interval: 200 })) === undefined)
+      throw new LocalFailure('containerd does not start in the container.', 'Try `containerd` in it by hand.');
+    const withKubeProxy = join(stage, 'kube-proxy.tar');
+    await appendKubeProxy(root, withKubeProxy, programs);
+    for (const spec of await nodeImages(wanted, { ...options, withKubeProxy })) {
+      // Nothing is unpacked here: the disk of this container is an overlay, on which there can be no other.
+      await importArchive({ engine, node }, await imageArchive(spec), spec.reference, false);
+    }
+    await ask(engine, 'exec', node, 'sh', '-ec', FINISH);
+  } finally {
+    await rm(stage, { recursive: true, force: true });
+  }
+}
+
+const PREPARE = `
+ln -sf /usr/lib/systemd/systemd /sbin/init
+mkdir -p /etc/kubernetes/manifests /etc/cni/net.d /var/log/journal
+systemctl set-default multi-user.target
+systemctl enable containerd kubelet
+# What a machine needs and a container must not touch.
+systemctl mask systemd-udevd systemd-udev-trigger systemd-tmpfiles-setup systemd-binfmt systemd-remount-fs \\
+  systemd-modules-load systemd-sysctl getty.target systemd-logind
+echo ReadKMsg=no >> /etc/systemd/journald.conf
+rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb
+`;
+
+const FINISH = `
+pkill -TERM -x containerd
+for i in $(seq 50); do pgrep -x containerd > /dev/null || break; sleep 0.1; done
+rm -rf /run/containerd /var/log/*.log
+`;
+
+/** kube-proxy calls iptables, nft and conntrack, which the root file system of the node has. */
+async function appendKubeProxy(root: string, to: string, programs: string): Promise<void> {
+  await copyFile(root, to);
+  const args = ['--append', '--file', to, '--transform', 's,^,usr/local/bin/,', '-C', programs, 'kube-proxy'];
+  const { code, stderr } = await run('tar', args);
+  if (code !== 0) throw new LocalFailure('The image of kube-proxy cannot be made.', 'Read the lines below.', [stderr]);
+}
