@@ -7,12 +7,12 @@ import { parsesLines } from './api/lines.ts';
 import { FAIR, type Weather } from './api/network.ts';
 import { ControllerProcess } from './berth/controller-process.ts';
 import { FrontProcess } from './berth/front-process.ts';
-import { OWN } from './berth/process.ts';
 import { Chance } from './clock/chance.ts';
 import { VirtualTime } from './clock/virtual-time.ts';
 import { Judge } from './judge/judge.ts';
 import { Cluster } from './nodes/cluster.ts';
 import { LOCAL, SHARED } from './nodes/volumes.ts';
+import { OWN } from './own.ts';
 
 export interface Shape {
   seed: number;
@@ -59,6 +59,8 @@ export class World {
   readonly tenants: readonly string[];
   controllers: ControllerProcess[] = [];
   fronts: FrontProcess[] = [];
+  /** What ends each session that is open: with the replica that serves it all of them are over. */
+  readonly sessions = new Set<() => void>();
   readonly #claimOnPod: boolean;
   /** A single one has a successor only when it is gone. */
   readonly #replicas: number;
@@ -103,7 +105,9 @@ export class World {
   }
 
   get #processDeps() {
-    return { api: this.cluster.api, time: this.time, chance: this.chance, claimOnPod: this.#claimOnPod };
+    const { time, chance, judge } = this;
+    const onStray = (what: string): void => judge.blame(1, `a replica that lost the lease sends ${what}`);
+    return { api: this.cluster.api, time, chance, claimOnPod: this.#claimOnPod, onStray };
   }
 
   /** Berth comes up: one or two replicas of the controllers, and one that serves instances. */
@@ -119,6 +123,12 @@ export class World {
     for (const one of [...this.controllers, ...this.fronts]) one.kill();
     this.controllers = [];
     this.fronts = [];
+    this.#endSessions();
+  }
+
+  #endSessions(): void {
+    for (const end of this.sessions) end();
+    this.sessions.clear();
   }
 
   end(): void {
@@ -176,10 +186,23 @@ export class World {
     this.time.after(ms, () => leader.clock.thaw());
   }
 
+  /** Somebody sets the wall clock of the leader, and sets it right some time later. */
+  setLeaderClock(aheadMs: number, ms: number): void {
+    const { leader } = this;
+    if (leader === undefined || leader.clock.isDead) return;
+    this.judge.note(`the clock of the leader is set ${Math.round(aheadMs / 1000)} s ahead`);
+    this.judge.disturb(ms + SUCCESSOR_MS);
+    leader.clock.aheadMs = aheadMs;
+    this.time.after(ms, () => {
+      leader.clock.aheadMs = 0;
+    });
+  }
+
   /** The one that serves instances dies, and comes back. */
   killFront(): void {
     const [front] = this.fronts;
     front?.kill();
+    this.#endSessions();
     this.fronts = [this.#front()];
   }
 

@@ -1,4 +1,7 @@
 import type { KubeConnection } from '../../../src/kube/config/connection.ts';
+import { type Lease, LEASES } from '../../../src/kube/types.ts';
+import { CONTROLLER_LEASE } from '../../../src/runtime/lease-record.ts';
+import { OWN } from '../own.ts';
 import type { Chance } from '../clock/chance.ts';
 import type { ProcessClock } from '../clock/process-clock.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
@@ -138,6 +141,8 @@ export interface LinkDeps {
   time: VirtualTime;
   chance: Chance;
   clock: ProcessClock;
+  /** Hears of a write that is sent while another replica has the lease of the controllers. */
+  onStray: (what: string) => void;
 }
 
 /** The way of one process to the API server: a connection, as the client of src/kube takes it. */
@@ -154,10 +159,14 @@ export class Link {
   readonly #api: ApiServer;
   readonly #time: VirtualTime;
   readonly #chance: Chance;
+  readonly #onStray: LinkDeps['onStray'];
+  /** Who this process is in the lease of the controllers; undefined before it had that. */
+  #identity: string | undefined;
   #isMarking = false;
 
-  constructor({ api, time, chance, clock }: LinkDeps) {
+  constructor({ api, time, chance, clock, onStray }: LinkDeps) {
     this.clock = clock;
+    this.#onStray = onStray;
     this.#api = api;
     this.#time = time;
     this.#chance = chance;
@@ -204,6 +213,7 @@ export class Link {
         this.atNextWrite = undefined;
         atNextWrite();
       }
+      if (call.method !== 'GET' && !isLease) this.#mustHold(call);
       const onAbort = (): void => reject(call.signal.reason as Error);
       call.signal.addEventListener('abort', onAbort, { once: true });
       const answer = (finish: () => void, ms: number): void => {
@@ -222,6 +232,7 @@ export class Link {
       this.#time.afterPlain(delay, () => {
         if (call.signal.aborted && chance.is(0.5)) return;
         const sent = this.#carryOut(call);
+        sent.headers['date'] = new Date(this.#time.wall).toUTCString();
         const isLost = weather.lost > 0 && chance.is(weather.lost);
         if (isLost && !(sent.body instanceof WatchStream)) answer(() => reject(broken('ECONNRESET')), oneWay);
         else answer(() => resolve(sent), oneWay);
@@ -250,8 +261,22 @@ export class Link {
     if (method === 'GET' && path.includes('/log?')) return { statusCode: 200, headers: {}, body: this.#log() };
     const request: Request = { method, path, headers, body };
     const { status, body: text } = carryOut(this.#api, request);
-    if (method === 'PUT' && status === 200 && path.endsWith('/berth-controller')) this.ledAt = this.#time.elapsed;
+    if (method === 'PUT' && status === 200 && path.endsWith(`/${CONTROLLER_LEASE}`)) {
+      this.ledAt = this.#time.elapsed;
+      this.#identity = this.#holder || this.#identity;
+    }
     return { statusCode: status, headers: {}, body: bodyOf(text) };
+  }
+
+  get #holder(): string {
+    return this.#api.find<Lease>(LEASES, { namespace: OWN, name: CONTROLLER_LEASE })?.spec?.holderIdentity ?? '';
+  }
+
+  /** A replica that lost the lease writes nothing. Its Events say what it did, so they may follow. */
+  #mustHold({ method, path }: Call): void {
+    const [identity, holder] = [this.#identity, this.#holder];
+    const isHeld = identity === undefined || holder === '' || holder === identity;
+    if (!isHeld && !path.includes('/events')) this.#onStray(`${method} ${path}`);
   }
 
   #log(): WatchStream {

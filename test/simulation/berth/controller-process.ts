@@ -1,7 +1,10 @@
 import { Registry } from 'prom-client';
 import { type RunningControllers, startControllers } from '../../../src/controllers/start.ts';
 import { CONTROLLER_CACHES } from '../../../src/controllers/stores.ts';
-import { BerthProcess, OWN, type ProcessDeps } from './process.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
+import { ClockCheck, type DatedAnswer } from '../../../src/runtime/clock-check.ts';
+import { OWN } from '../own.ts';
+import { BerthProcess, type ProcessDeps } from './process.ts';
 
 /** A replica of the controller role, as it ships. */
 export class ControllerProcess extends BerthProcess {
@@ -10,16 +13,20 @@ export class ControllerProcess extends BerthProcess {
 
   constructor(deps: ProcessDeps) {
     super(deps, { texts: false });
+    const { clock } = this;
+    const clockCheck = new ClockCheck(clock);
+    const onDate = (answer: DatedAnswer): void => clockCheck.saw(answer);
     this.started = startControllers({
       client: this.client,
-      leaseClient: this.client,
+      leaseClient: createKubeClient(this.link.connection, { clock, onDate, random: () => Math.random() }),
+      clockCheck,
       stores: this.caches.pick(CONTROLLER_CACHES),
       registry: new Registry(),
       log: this.log,
-      clock: this.clock,
+      clock,
       hearsSessions: true,
       checkLogin: async () => {
-        await this.clock.sleep(50);
+        await clock.sleep(50);
         return true;
       },
       config: {

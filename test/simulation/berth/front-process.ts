@@ -10,7 +10,8 @@ import { toInstanceSpec } from '../../../src/http/features/instances/to-spec.ts'
 import { objectNames, requestHash } from '../../../src/http/interface/idempotency.ts';
 import { API_CACHES } from '../../../src/http/server/context.ts';
 import { Inventory } from '../../../src/inventory/inventory.ts';
-import { BerthProcess, OWN, type ProcessDeps } from './process.ts';
+import { OWN } from '../own.ts';
+import { BerthProcess, type ProcessDeps } from './process.ts';
 
 /** Requests that one replica lets wait for the controller at once, as the api role has it. */
 const CLAIMS_AT_ONCE = 32;

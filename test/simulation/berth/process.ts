@@ -7,15 +7,14 @@ import type { ApiServer } from '../api/server.ts';
 import type { Chance } from '../clock/chance.ts';
 import { ProcessClock } from '../clock/process-clock.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
-
-/** Berth's own namespace. */
-export const OWN = 'berth-system';
+import { OWN } from '../own.ts';
 
 export interface ProcessDeps {
   api: ApiServer;
   time: VirtualTime;
   chance: Chance;
   claimOnPod: boolean;
+  onStray: (what: string) => void;
 }
 
 const LEVEL = process.env['BERTH_TEST_LOG'];
@@ -41,9 +40,9 @@ export class BerthProcess {
   readonly log: Logger;
   readonly watching = new AbortController();
 
-  constructor({ api, time, chance, claimOnPod }: ProcessDeps, reads: { texts: boolean }) {
+  constructor({ api, time, chance, claimOnPod, onStray }: ProcessDeps, reads: { texts: boolean }) {
     this.clock = new ProcessClock(time);
-    this.link = new Link({ api, time, chance, clock: this.clock });
+    this.link = new Link({ api, time, chance, clock: this.clock, onStray });
     this.client = createKubeClient(this.link.connection, { clock: this.clock, random: () => Math.random() });
     this.log = LEVEL === undefined ? SILENT : pino({ level: LEVEL });
     const deps = { client: this.client, namespace: OWN, clock: this.clock, log: this.log, reads, claimOnPod };

@@ -1,7 +1,9 @@
 import { API_VERSION } from '../../../src/resources/schema.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
+import { parseDuration } from '../../../src/resources/schema.ts';
 import { USAGE_RECORDS, type UsageRecord } from '../../../src/resources/usage-record.ts';
-import type { Pod } from '../../../src/kube/types.ts';
+import type { Lease, Pod } from '../../../src/kube/types.ts';
+import { CONTROLLER_LEASE } from '../../../src/runtime/lease-record.ts';
 import type { ApiServer } from '../api/server.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
 import type { Holding, Witness } from '../nodes/witness.ts';
@@ -14,6 +16,10 @@ export interface Violation {
   at: number;
 }
 
+/** So long nobody else takes the lease of the controllers. */
+const LEASE_MS = 8_000;
+/** Replicas say within this time who uses what. */
+const HEARD_MS = 45_000;
 /** Starts of an instance within an hour. */
 const MOST_PODS = 11;
 const HOUR_MS = 3_600_000;
@@ -36,6 +42,8 @@ interface Life {
   isUnwanted: boolean;
   keepsDisk: boolean;
   hadDisk: boolean;
+  /** When people used it. */
+  uses: { from: number; to?: number }[];
   /** Its namespace was deleted, with all bills and disks in it. */
   isNamespaceGone: boolean;
 }
@@ -70,6 +78,8 @@ export class Judge implements Witness {
   /** When Berth could hear or decide nothing, oldest begin first. */
   readonly #outages: { from: number; to: number }[] = [];
   #api: ApiServer | undefined;
+  /** The lease of the controllers. */
+  #renewedAt = 0;
   #holdings = 0;
   #seen = 0;
 
@@ -91,15 +101,48 @@ export class Judge implements Witness {
     api.follow(({ kind, before, after }) => {
       if (kind.type.kind === 'Namespace' && after?.metadata.deletionTimestamp !== undefined)
         this.#seeEnd(after.metadata.name);
+      if (kind.type.kind === 'Lease') this.#seeLease(before, after);
       if (kind.type.kind !== 'GPUInstance') return;
       const instance = (after ?? before) as GpuInstance;
       const { uid = '', name, namespace = '' } = instance.metadata;
       const life = this.#life(uid, name, namespace);
       const { diskPolicy, onExpiry, maxDuration, idleTimeout } = instance.spec;
-      life.keepsDisk = diskPolicy === 'Retain';
+      if (instance.metadata.deletionTimestamp === undefined) life.keepsDisk = diskPolicy === 'Retain';
+      const isIdle = (one: GpuInstance | undefined): boolean => one?.status?.ending?.reason === 'Idle';
+      if (isIdle(after as GpuInstance | undefined) && !isIdle(before as GpuInstance | undefined))
+        this.#mustBeIdle(life, idleTimeout);
       if (onExpiry === 'Delete' && (maxDuration ?? idleTimeout) !== undefined) life.isUnwanted = true;
       if (after === undefined || after.metadata.deletionTimestamp !== undefined) life.isDeleted = true;
     });
+  }
+
+  /** Nobody takes the lease of the controllers from a holder that may still write. */
+  #seeLease(before: Lease | undefined, after: Lease | undefined): void {
+    if (after?.metadata.name !== CONTROLLER_LEASE) return;
+    const [old, now] = [before, after].map((one) => one?.spec?.holderIdentity ?? '');
+    const heldMs = this.#time.wall - this.#renewedAt;
+    if (old !== '' && now !== '' && old !== now && heldMs < LEASE_MS)
+      this.blame(1, `the lease of a leader that renewed it ${(heldMs / 1000).toFixed(1)} s ago is taken`);
+    this.#renewedAt = this.#time.wall;
+  }
+
+  /** Somebody uses an instance, until the answer is called. */
+  used(uid: string): () => void {
+    const use: { from: number; to?: number } = { from: this.#time.wall };
+    this.#lives.get(uid)?.uses.push(use);
+    return () => {
+      use.to ??= this.#time.wall;
+    };
+  }
+
+  /** Nobody used it for as long as its owner allows. A session that began just now may be on its way to Berth. */
+  #mustBeIdle({ name, uses }: Life, idleTimeout = '0s'): void {
+    const { wall } = this.#time;
+    const known = uses.filter(({ from }) => from < wall - HEARD_MS);
+    const last = Math.max(0, ...known.map(({ to = wall }) => to));
+    const idleMs = wall - last;
+    if (idleMs + ROUNDING_MS < parseDuration(idleTimeout))
+      this.blame(4, `${name} ends as idle after ${idleTimeout}, and was used ${(idleMs / 1000).toFixed(1)} s ago`);
   }
 
   /** A person deletes an instance. */
@@ -209,6 +252,11 @@ export class Judge implements Witness {
     if (foreign !== undefined) this.blame(10, `${pod.metadata.name} has the files of another tenant on ${volume}`);
     if (life.hadDisk && !contents.has(instance)) this.blame(4, `${pod.metadata.name} starts without its files`);
     life.hadDisk = true;
+    // The disk that an instance left to its successor goes as that one says.
+    for (const uid of contents) {
+      const earlier = this.#lives.get(uid);
+      if (uid !== instance && earlier?.isDeleted === true) earlier.keepsDisk = false;
+    }
     contents.add(instance);
   }
 
@@ -300,6 +348,7 @@ export class Judge implements Witness {
       isUnwanted: false,
       keepsDisk: false,
       hadDisk: false,
+      uses: [],
       isNamespaceGone: false,
     };
     this.#lives.set(uid, life);

@@ -2,7 +2,7 @@ import { NODES, type Pod, PODS, STORAGE_CLASSES } from '../../../src/kube/types.
 import { ApiServer } from '../api/server.ts';
 import type { Chance } from '../clock/chance.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
-import { Keepers } from './keepers.ts';
+import { disrupted, Keepers } from './keepers.ts';
 import { Machine, type MachineShape } from './machine.ts';
 import { PodIndex } from './pod-index.ts';
 import { Scheduler } from './scheduler.ts';
@@ -96,7 +96,10 @@ export class Cluster {
   drain(name: string): void {
     this.cordon(name, true);
     for (const pod of this.pods.on(name)) {
-      if (pod.metadata.deletionTimestamp === undefined) this.api.delete(PODS, pod.metadata);
+      if (pod.metadata.deletionTimestamp !== undefined) continue;
+      const said = disrupted('EvictionByEvictionAPI', 'Eviction API: evicting', this.#deps.time.seconds);
+      this.api.change(PODS, pod.metadata, said);
+      this.api.delete(PODS, pod.metadata);
     }
   }
 

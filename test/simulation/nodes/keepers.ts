@@ -30,10 +30,13 @@ function withoutFinalizer<T extends KubeObject>(object: T, name: string): T {
   return { ...object, metadata: { ...object.metadata, finalizers } };
 }
 
-function disrupted(pod: Pod, reason: string, message: string, at: string): Pod {
-  const others = pod.status?.conditions?.filter(({ type }) => type !== 'DisruptionTarget') ?? [];
+/** Marks a pod that Kubernetes is about to delete. */
+export function disrupted(reason: string, message: string, at: string): (pod: Pod) => Pod {
   const condition = { type: 'DisruptionTarget', status: 'True', reason, message, lastTransitionTime: at };
-  return { ...pod, status: { ...pod.status, conditions: [...others, condition] } };
+  return (pod) => {
+    const others = pod.status?.conditions?.filter(({ type }) => type !== 'DisruptionTarget') ?? [];
+    return { ...pod, status: { ...pod.status, conditions: [...others, condition] } };
+  };
 }
 
 /** kube-controller-manager, as far as Berth feels it: owners, namespaces, quotas, disks in use, and pods without a node. */
@@ -168,8 +171,9 @@ export class Keepers {
     for (const pod of pods.on(node)) {
       const isOver = pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded';
       if (!isOver) {
+        const mark = disrupted('DeletionByPodGC', 'PodGC: node no longer exists', time.seconds);
         api.change(PODS, pod.metadata, (one) => {
-          const marked = disrupted(one, 'DeletionByPodGC', 'PodGC: node no longer exists', time.seconds);
+          const marked = mark(one);
           return { ...marked, status: { ...marked.status, phase: 'Failed' } };
         });
       }
@@ -206,9 +210,8 @@ export class Keepers {
     const { api, time } = this.#deps;
     for (const pod of this.#deps.pods.on(name)) {
       if (pod.metadata.deletionTimestamp !== undefined) continue;
-      api.change(PODS, pod.metadata, (one) =>
-        disrupted(one, 'DeletionByTaintManager', 'Taint manager: deleting due to NoExecute taint', time.seconds),
-      );
+      const why = 'Taint manager: deleting due to NoExecute taint';
+      api.change(PODS, pod.metadata, disrupted('DeletionByTaintManager', why, time.seconds));
       this.#deletePod(pod);
     }
   }

@@ -37,12 +37,14 @@ interface Tended {
   last?: { startedAt: string; finishedAt: string };
   exitCode: number;
   restarts: number;
+  isEvicted?: boolean;
   cancel: (() => void) | undefined;
 }
 
 /** How long a container takes to end once it is asked to. */
 const QUICK_STOP: readonly [number, number] = [200, 2_000];
 const LAST_WORDS_MS = 60;
+const EVICTED = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' } as const;
 
 /** What a kubelet says of a pod that is being deleted, and of which it has no container. */
 function lostStatus({ containerStatuses, ...status }: PodStatus = {}, now: string): PodStatus {
@@ -70,6 +72,10 @@ export class Machine {
     this.name = shape.name;
     this.shape = shape;
     this.#deps = deps;
+  }
+
+  get isOff(): boolean {
+    return this.#isOff;
   }
 
   get answers(): boolean {
@@ -187,6 +193,14 @@ export class Machine {
     const tended = this.#tended.get(podUid);
     if (tended?.state !== 'running' || this.#isOff) return;
     this.#ended(tended, code);
+  }
+
+  /** The node is short of something, and the kubelet ends the pod. Its object stays. */
+  evict(podUid: string): void {
+    const tended = this.#tended.get(podUid);
+    if (tended === undefined || !this.answers || tended.state === 'stopping' || tended.state === 'ended') return;
+    tended.isEvicted = true;
+    this.#stop(tended, tended.pod);
   }
 
   /** The pod has changed, or is gone. */
@@ -457,6 +471,7 @@ export class Machine {
     ];
     this.#write(pod, {
       phase,
+      ...(tended.isEvicted === true && state === 'ended' && EVICTED),
       startTime: pod.metadata.creationTimestamp,
       podIP: '10.0.0.1',
       conditions: wanted.map((one) => ({ ...one, lastTransitionTime: time.seconds })),

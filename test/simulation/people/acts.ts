@@ -1,6 +1,17 @@
 /** Which instance an act is about: the one that the act with this number rented. */
 type Of = { of: number };
 
+/** What a person edits of an instance. */
+export const FIELDS = [
+  'displayName',
+  'image',
+  'maxPrice',
+  'maxDuration',
+  'idleTimeout',
+  'onExpiry',
+  'diskPolicy',
+] as const;
+
 /** What somebody does. Plain data: a list of them is replayed, and made shorter, as it stands. */
 export type Act = { id: number; at: number } & (
   | {
@@ -14,29 +25,32 @@ export type Act = { id: number; at: number } & (
       hasKey: boolean;
       runSeconds: number;
       maxDuration: string | undefined;
+      idleTimeout: string | undefined;
       onExpiry: 'Stop' | 'Delete';
       image: string;
       byOffer: boolean;
       leavesAfterMs: number | undefined;
       diskPolicy: 'Delete' | 'Retain';
     }
-  | ({ do: 'repeat' } & Of)
+  | ({ do: 'repeat' | 'again' } & Of)
   | ({ do: 'stop' | 'start' | 'ask' } & Of)
-  | ({ do: 'edit'; field: 'displayName' | 'image' | 'maxPrice' | 'maxDuration' | 'onExpiry' } & Of)
+  | ({ do: 'edit'; field: (typeof FIELDS)[number] } & Of)
   | ({ do: 'delete'; how: 'Background' | 'Foreground' | 'Orphan' } & Of)
   | ({ do: 'deletePod'; byForce: boolean } & Of)
+  | ({ do: 'evict' } & Of)
   | ({ do: 'strip'; what: 'labels' | 'owner' } & Of)
   | ({ do: 'hold'; what: 'instance' | 'pod'; forMs: number } & Of)
   | ({ do: 'exit'; code: number } & Of)
   | ({ do: 'session'; forMs: number } & Of)
   | { do: 'deleteNamespace'; tenant: number }
   | { do: 'drain' | 'cordon'; node: number; forMs: number }
-  | { do: 'lose'; node: number; how: 'silent' | 'off'; forMs: number; deletesNode: boolean }
+  | { do: 'lose'; node: number; how: 'silent' | 'off'; forMs: number; deletesNode: boolean; forcesPods: boolean }
   | { do: 'sicken'; node: number; gpu: number; forMs: number }
   | { do: 'relabel'; node: number; driver: string }
   | { do: 'reprice'; pool: number; price: string }
   | { do: 'kill' | 'stopLeader' | 'killFront' }
   | { do: 'killAtWrite' }
+  | { do: 'setClock'; aheadMs: number; forMs: number }
   | { do: 'freeze'; forMs: number; atWrite: boolean }
   | { do: 'storm'; kind: 'refused' | 'failed' | 'lost' | 'slow' | 'lag' | 'away'; forMs: number }
   | { do: 'watches'; how: 'cut' | 'end' | 'expire'; compacts: boolean }

@@ -99,6 +99,11 @@ export class People {
         if (rent?.way === 'http' && rent.hasKey) this.#rent(rent, act.of);
         return;
       }
+      case 'again': {
+        const rent = this.#rents.get(act.of);
+        if (rent?.way === 'kubectl') this.#create(rent);
+        return;
+      }
       case 'stop':
         this.#edit(act.of, { powerState: 'Stopped' });
         return;
@@ -121,6 +126,11 @@ export class People {
       case 'deletePod': {
         const pod = this.#podOf(act.of);
         if (pod !== undefined) api.delete(PODS, pod.metadata, act.byForce ? { gracePeriodSeconds: 0 } : {});
+        return;
+      }
+      case 'evict': {
+        const pod = this.#podOf(act.of);
+        cluster.machines.get(pod?.spec?.nodeName ?? '')?.evict(pod?.metadata.uid ?? '');
         return;
       }
       case 'strip': {
@@ -149,8 +159,16 @@ export class People {
       case 'session': {
         const instance = this.#instanceOf(act.of);
         const { namespace = '', name = '' } = instance?.metadata ?? {};
-        const end = this.#world.fronts[0]?.activity.began({ namespace, name });
-        if (end !== undefined) time.after(act.forMs, end);
+        const [front] = this.#world.fronts;
+        if (front === undefined || instance === undefined) return;
+        const end = front.activity.began({ namespace, name });
+        const close = this.#world.judge.used(instance.metadata.uid ?? '');
+        this.#world.sessions.add(close);
+        time.after(act.forMs, () => {
+          this.#world.sessions.delete(close);
+          close();
+          end();
+        });
         return;
       }
       case 'deleteNamespace':
@@ -177,8 +195,11 @@ export class People {
       case 'lose': {
         const name = `node-${act.node}`;
         cluster.lose(name, act.how);
+        const isOff = (): boolean => cluster.machines.get(name)?.isOff === true;
         const isGone = act.deletesNode && act.how === 'off';
-        if (isGone) time.afterPlain(act.forMs / 2, () => api.find(NODES, { name }) && api.delete(NODES, { name }));
+        if (isGone)
+          time.afterPlain(act.forMs / 2, () => isOff() && api.find(NODES, { name }) && api.delete(NODES, { name }));
+        if (act.forcesPods) time.afterPlain(act.forMs / 3, () => this.#forcePods(name));
         time.afterPlain(act.forMs, () => cluster.restore(name));
         return;
       }
@@ -218,6 +239,9 @@ export class People {
         if (leader !== undefined) leader.link.atNextWrite = () => leader === world.leader && world.killLeader();
         return;
       }
+      case 'setClock':
+        world.setLeaderClock(act.aheadMs, act.forMs);
+        return;
       case 'freeze': {
         const { leader } = world;
         if (leader === undefined) return;
@@ -238,6 +262,12 @@ export class People {
     }
   }
 
+  /** An operator clears away the pods of a node that does not answer. */
+  #forcePods(node: string): void {
+    const { api, pods } = this.#world.cluster;
+    for (const { metadata } of pods.on(node)) api.delete(PODS, metadata, { gracePeriodSeconds: 0 });
+  }
+
   #rent(act: Extract<Act, { do: 'rent' }>, of: number): void {
     const world = this.#world;
     const [front] = world.fronts;
@@ -256,6 +286,9 @@ export class People {
       ...(act.runSeconds > 0 && { runtype: 'args', args: ['sleep', String(act.runSeconds)] }),
       ...(act.maxDuration !== undefined && {
         max_duration: act.maxDuration,
+      }),
+      ...(act.idleTimeout !== undefined && { idle_timeout: act.idleTimeout }),
+      ...((act.maxDuration ?? act.idleTimeout) !== undefined && {
         on_expiry: act.onExpiry === 'Delete' ? 'delete' : 'stop',
       }),
       on_no_capacity: act.queue ? 'queue' : 'fail',
@@ -292,7 +325,9 @@ export class People {
       image: act.image,
       diskGb: 10,
       ...(act.runSeconds > 0 && { runtype: 'args', args: ['sleep', String(act.runSeconds)] }),
-      ...(act.maxDuration !== undefined && { maxDuration: act.maxDuration, onExpiry: act.onExpiry }),
+      ...(act.maxDuration !== undefined && { maxDuration: act.maxDuration }),
+      ...(act.idleTimeout !== undefined && { idleTimeout: act.idleTimeout }),
+      ...((act.maxDuration ?? act.idleTimeout) !== undefined && { onExpiry: act.onExpiry }),
       onNoCapacity: act.queue ? 'Queue' : 'Fail',
       diskPolicy: act.diskPolicy,
     };
@@ -311,7 +346,9 @@ export class People {
       image: { image: `image-${id % 7}:1` },
       maxPrice: { maxPricePerHour: String(1 + (id % 20)) },
       maxDuration: { maxDuration: id % 2 === 0 ? '3m' : null },
+      idleTimeout: { idleTimeout: id % 2 === 0 ? '1m' : null },
       onExpiry: { onExpiry: id % 2 === 0 ? 'Stop' : 'Delete' },
+      diskPolicy: { diskPolicy: id % 2 === 0 ? 'Retain' : 'Delete' },
     };
     this.#edit(of, values[field]);
   }

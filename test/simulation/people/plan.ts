@@ -1,5 +1,5 @@
 import type { Chance } from '../clock/chance.ts';
-import type { Act } from './acts.ts';
+import { type Act, FIELDS } from './acts.ts';
 
 export interface Plan {
   tenants: number;
@@ -69,6 +69,7 @@ function rental(chance: Chance, { tenants }: Plan, at: number): NewAct {
     hasKey: chance.is(0.4),
     runSeconds: runs ? chance.int(1, 400) : 0,
     maxDuration: chance.is(0.2) ? `${chance.int(1, 8)}m` : undefined,
+    idleTimeout: chance.is(0.15) ? `${chance.int(1, 4)}m` : undefined,
     onExpiry: chance.is(0.5) ? 'Delete' : 'Stop',
     image: chance.is(0.03) ? 'absent:1' : `image-${chance.int(0, 5)}:1`,
     byOffer: chance.is(0.3),
@@ -106,7 +107,7 @@ function life(chance: Chance, mood: Mood, of: number, [from, until]: readonly [n
           at,
           do: 'edit',
           of,
-          field: chance.of(['displayName', 'image', 'maxPrice', 'maxDuration', 'onExpiry'] as const) ?? 'displayName',
+          field: chance.of(FIELDS) ?? 'displayName',
         }),
       ],
       [2, () => ({ at, do: 'deletePod', of, byForce: chance.is(0.5) })],
@@ -122,6 +123,7 @@ function life(chance: Chance, mood: Mood, of: number, [from, until]: readonly [n
         }),
       ],
       [2, () => ({ at, do: 'exit', of, code: chance.int(0, 1) })],
+      [1, () => ({ at, do: 'evict', of })],
       [2, () => ({ at, do: 'session', of, forMs: chance.between(1_000, 300_000) })],
       [1, () => ({ at, do: 'repeat', of })],
     ]);
@@ -134,7 +136,14 @@ function life(chance: Chance, mood: Mood, of: number, [from, until]: readonly [n
   ]);
   acts.push({ at: end, do: 'delete', of, how });
   if (chance.is(0.1)) acts.push({ at: end + chance.between(10, 20_000), do: 'repeat', of });
+  if (chance.is(0.1)) acts.push({ at: end + chance.between(10, 60_000), do: 'again', of });
   return acts;
+}
+
+/** Far enough from the right time that nobody leads with it: seconds to hours, to either side. */
+function awayMs(chance: Chance): number {
+  const ms = chance.is(0.5) ? chance.between(10_000, 120_000) : chance.between(120_000, 7_200_000);
+  return chance.is(0.5) ? ms : -ms;
 }
 
 function fault(chance: Chance, mood: Mood, { nodes, tenants }: Plan, at: number): NewAct {
@@ -145,7 +154,18 @@ function fault(chance: Chance, mood: Mood, { nodes, tenants }: Plan, at: number)
   ]);
   const short = chance.between(1_000, 30_000);
   const next = mood.of<() => NewAct>('fault', [
-    [4, () => ({ at, do: 'lose', node, how: chance.is(0.5) ? 'silent' : 'off', forMs, deletesNode: chance.is(0.2) })],
+    [
+      4,
+      () => ({
+        at,
+        do: 'lose',
+        node,
+        how: chance.is(0.5) ? 'silent' : 'off',
+        forMs,
+        deletesNode: chance.is(0.2),
+        forcesPods: chance.is(0.25),
+      }),
+    ],
     [2, () => ({ at, do: 'drain', node, forMs })],
     [1, () => ({ at, do: 'cordon', node, forMs })],
     [2, () => ({ at, do: 'sicken', node, gpu: chance.int(0, 7), forMs })],
@@ -155,6 +175,7 @@ function fault(chance: Chance, mood: Mood, { nodes, tenants }: Plan, at: number)
     [4, () => ({ at, do: 'killAtWrite' })],
     [2, () => ({ at, do: 'stopLeader' })],
     [2, () => ({ at, do: 'killFront' })],
+    [1, () => ({ at, do: 'setClock', aheadMs: awayMs(chance), forMs: chance.between(2_000, 60_000) })],
     [3, () => ({ at, do: 'freeze', forMs: chance.between(500, 20_000), atWrite: chance.is(0.6) })],
     [
       5,
@@ -202,7 +223,7 @@ export function planActs(chance: Chance, plan: Plan): Act[] {
       const id = add(rental(chance, plan, at));
       const staysOvernight = chance.is(0.2) && day + 1 < plan.days;
       for (const next of life(chance, mood, id, [at + 500, morning + spanMs])) {
-        const isLast = next.do === 'delete' || next.do === 'repeat';
+        const isLast = next.do === 'delete' || next.do === 'repeat' || next.do === 'again';
         add(isLast && staysOvernight ? { ...next, at: next.at + dayMs(plan) } : next);
       }
     }

@@ -1,0 +1,2 @@
+/** Berth's own namespace. */
+export const OWN = 'berth-system';
