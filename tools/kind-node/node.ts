@@ -119,7 +119,7 @@ ln -sf /usr/lib/systemd/systemd /sbin/init
 mkdir -p /etc/kubernetes/manifests /etc/cni/net.d /var/log/journal
 systemctl set-default multi-user.target
 systemctl enable containerd kubelet
-# What a machine needs and a container must not touch.
+# A container must not touch what only a machine needs.
 systemctl mask systemd-udevd systemd-udev-trigger systemd-tmpfiles-setup systemd-binfmt systemd-remount-fs \\
   systemd-modules-load systemd-sysctl getty.target systemd-logind
 echo ReadKMsg=no >> /etc/systemd/journald.conf

@@ -22,7 +22,7 @@ export async function useKind(
   options: BringUpOptions,
 ): Promise<Omit<LocalCluster, 'programs' | 'initPid' | 'link' | 'cgroup'>> {
   const { state, cache, tidy, progress, total, signal } = options;
-  const programs = await ensurePrograms({ cache, cluster: 'beside kind', tidy, progress, signal });
+  const programs = await ensurePrograms({ cache, cluster: 'with kind', tidy, progress, signal });
   progress.step({
     title: `Creating a kind cluster with ${engine}`,
     index: 1,

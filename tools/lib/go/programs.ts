@@ -65,12 +65,12 @@ function containerd(name: string, seconds: number): Program {
   return { name, module: 'containerd', package: `github.com/containerd/containerd/v2/cmd/${name}`, seconds };
 }
 
-/** What a cluster runs of its own: kwok beside kind, a control plane, or a real node too. */
-export type ClusterPrograms = 'beside kind' | 'simulated' | 'real node';
+/** The programs that a cluster runs of its own: kwok with kind, a control plane, or a real node too. */
+export type ClusterPrograms = 'with kind' | 'simulated' | 'real node';
 
 /** The programs of a cluster, in build order. */
 export function programsFor(cluster: ClusterPrograms): Program[] {
-  if (cluster === 'beside kind') return controlPlane().filter(({ name }) => name === 'kwok');
+  if (cluster === 'with kind') return controlPlane().filter(({ name }) => name === 'kwok');
   if (cluster === 'simulated') return controlPlane();
   return [
     ...controlPlane(),

@@ -43,7 +43,9 @@ const usageItemSchema = z
     name: z
       .string()
       .nullable()
-      .describe('The name that people gave the instance or the key. Null for what has none, and for keys that are gone.'),
+      .describe(
+        'The name that people gave the instance or the key. Null for what has none, and for keys that are gone.',
+      ),
     product: z.string().nullable().describe('The GPU product; null where there was more than one, and without GPUs.'),
     ...amountShape,
   })
