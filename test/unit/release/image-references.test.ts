@@ -13,6 +13,8 @@ const BY_TAG: Readonly<Record<string, string>> = {
   'localhost/berth-busybox:1': 'made on this machine, on no registry',
   'localhost/berth-pause:1': 'made on this machine, on no registry',
   'localhost/berth-tools:1': 'made on this machine, on no registry',
+  'localhost/helper:1': 'made into the node image of kind, on no registry',
+  'localhost/local-path-provisioner:1': 'made into the node image of kind, on no registry',
   'pytorch/pytorch:latest': 'example of a request, in which the tenant chooses',
   'pytorch/pytorch:2.7.0-cuda12.6-cudnn9-runtime': 'example of a request, in which the tenant chooses',
   'registry.example/team/app:1.2': 'example in the words of an error',
