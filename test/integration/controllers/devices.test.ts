@@ -205,12 +205,12 @@ it('on demand displaces interruptible, which a pod without Berth waits for in va
   const priority = `${tenant.name}-high`;
   await tenant.client.create(PRIORITY_CLASSES, { metadata: { name: priority }, value: 1_000_000 });
   ends.push(() => tenant.client.delete(PRIORITY_CLASSES, { name: priority }));
-  await tenant.client.create(PODS, askingPod('plain', priority));
+  await tenant.client.create(PODS, askingPod('hopeful', priority));
   await waitFor('the scheduler to give it up', async () =>
-    (await scheduled('plain')).message.includes('Preemption is not helpful'),
+    (await scheduled('hopeful')).message.includes('Preemption is not helpful'),
   );
-  expect((await scheduled('plain')).status).toBe('False');
-  await tenant.client.delete(PODS, { namespace: tenant.name, name: 'plain' });
+  expect((await scheduled('hopeful')).status).toBe('False');
+  await tenant.client.delete(PODS, { namespace: tenant.name, name: 'hopeful' });
   const start = Date.now();
   await create('urgent', 'OnDemand');
   await isIn('urgent', 'running');
