@@ -9,6 +9,7 @@ import {
   type ResourceClaim,
   type ResourceSlice,
 } from '../../../src/kube/devices.ts';
+import { ForbiddenError } from '../../../src/kube/errors.ts';
 import { type Node, type Pod, PODS, PRIORITY_CLASSES } from '../../../src/kube/types.ts';
 import { GPU_POOLS, type GpuPoolSpec } from '../../../src/resources/gpu-pool.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
@@ -205,7 +206,13 @@ it('on demand displaces interruptible, which a pod without Berth waits for in va
   const priority = `${tenant.name}-high`;
   await tenant.client.create(PRIORITY_CLASSES, { metadata: { name: priority }, value: 1_000_000 });
   ends.push(() => tenant.client.delete(PRIORITY_CLASSES, { name: priority }));
-  await tenant.client.create(PODS, askingPod('hopeful', priority));
+  // Admission knows a new class a moment later.
+  await waitFor('a pod with the class', () =>
+    tenant.client.create(PODS, askingPod('hopeful', priority)).catch((error: unknown) => {
+      if (error instanceof ForbiddenError) return undefined;
+      throw error;
+    }),
+  );
   await waitFor('the scheduler to give it up', async () =>
     (await scheduled('hopeful')).message.includes('Preemption is not helpful'),
   );
