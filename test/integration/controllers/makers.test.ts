@@ -232,10 +232,18 @@ it('a ceiling over a product of another maker holds', async () => {
 });
 
 it.each<[string, PoolDevices, string]>([
-  ['a preset and a resource', { preset: 'AMD', resourceName: 'amd.com/gpu' }, 'exactly one of preset, resourceName and deviceClassName'],
+  [
+    'a preset and a resource',
+    { preset: 'AMD', resourceName: 'amd.com/gpu' },
+    'exactly one of preset, resourceName and deviceClassName',
+  ],
   ['neither', { productLabel: 'example.com/gpu' }, 'exactly one of preset, resourceName and deviceClassName'],
   ['a preset and a class', { preset: 'AMD', deviceClassName: 'gpu.amd.com' }, 'exactly one of preset, resourceName'],
-  ['a class with a label', { deviceClassName: 'a', productLabel: 'a/b' }, 'devices of a deviceClassName have attributes'],
+  [
+    'a class with a label',
+    { deviceClassName: 'a', productLabel: 'a/b' },
+    'devices of a deviceClassName have attributes',
+  ],
   ['a preset with an attribute', { preset: 'AMD', productAttribute: 'model' }, 'only devices of a deviceClassName'],
   ['no extended resource', { resourceName: 'memory' }, 'write the name of an extended resource'],
   ['a unit of nothing', { preset: 'Intel', memoryUnit: 'GiB' }, 'memoryUnit is the unit of a memoryLabel'],
