@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { CallOutcome } from './calls/call.ts';
 import type { Dialect, Usage } from './dialects/index.ts';
-import type { FallbackReason } from './discovery/types.ts';
+import type { FallbackReason } from '../resources/model-servers/names.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { PlainRoute } from '../wire/model-endpoints.ts';
 

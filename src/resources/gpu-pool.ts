@@ -2,11 +2,13 @@ import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
 import { ISOLATIONS } from './instances/claim.ts';
 import { namedImageSchema, poolPullSecretsSchema } from './instance-template.ts';
+import { PRICE } from './money.ts';
 import {
   AGE_COLUMN,
   berthType,
   conditionsSchema,
   listMap,
+  objectNameSchema,
   patterned,
   runtimeClassNameSchema,
   withRules,
@@ -15,7 +17,7 @@ import {
 
 const priceSchema = patterned(
   z.string().max(14),
-  /^[0-9]{1,7}(\.[0-9]{1,6})?$/,
+  PRICE,
   'write an amount with a point and at most six decimals, for example 2.49',
 ).describe('Decimal amount, for example "2.49".');
 
@@ -62,11 +64,7 @@ const devicesSchema = withRules(
       'Node label with the memory of one GPU as a whole number of memoryUnit, instead of that of the preset. If there is none, the memory of the GPUs is 0: unknown.',
     ),
     memoryUnit: z.enum(['Bytes', 'MiB', 'GiB']).optional().describe('Unit of memoryLabel. Absent: MiB.'),
-    deviceClassName: patterned(
-      z.string().max(253),
-      /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
-      'write the name of a DeviceClass, for example gpu.nvidia.com',
-    )
+    deviceClassName: objectNameSchema('write the name of a DeviceClass, for example gpu.nvidia.com')
       .optional()
       .describe(
         'DeviceClass of GPUs that Dynamic Resource Allocation gives out, instead of a preset. Berth reads them in ResourceSlices. The class must have an extendedResourceName, and each of its devices must be one whole GPU.',

@@ -4,6 +4,9 @@ const DECIMALS = 6;
 const UNIT = 10n ** BigInt(DECIMALS);
 const HOUR_MS = 3_600_000n;
 
+/** A price that an operator writes, which `parseMoney` reads. */
+export const PRICE = /^[0-9]{1,7}(\.[0-9]{1,6})?$/;
+
 /** Millionths of a currency unit. Throws RangeError unless the text is a decimal amount with at most six decimals. */
 export function parseMoney(text: string): bigint {
   const match = /^(\d+)(?:\.(\d{1,6}))?$/.exec(text);

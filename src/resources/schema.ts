@@ -40,12 +40,14 @@ export function amountSchema(description: string, characters = 32): z.ZodString 
   return patterned(z.string().max(characters), /^[0-9]+(\.[0-9]{1,6})?$/, hint).describe(description);
 }
 
+/** The name of an object of the cluster: a subdomain of DNS. A refusal says the hint. */
+export function objectNameSchema(hint: string): z.ZodString {
+  return patterned(z.string().max(253), /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/, hint);
+}
+
 /** The name of a RuntimeClass. With any other text the API server would refuse every pod of the instance. */
 export function runtimeClassNameSchema(description: string): z.ZodString {
-  const pattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
-  return patterned(z.string().max(253), pattern, 'write the name of a RuntimeClass, for example kata').describe(
-    description,
-  );
+  return objectNameSchema('write the name of a RuntimeClass, for example kata').describe(description);
 }
 
 /** A list that server-side apply merges by `keys`. */

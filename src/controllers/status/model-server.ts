@@ -4,6 +4,7 @@ import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { outsideAgent } from '../../lib/outside-http.ts';
 import {
+  ANTHROPIC_VERSION,
   credentialIn,
   type EngineCredential,
   type EngineSecrets,
@@ -111,8 +112,10 @@ function headersOf(
   credential: EngineCredential | undefined,
 ): Record<string, string> {
   const isMessages = dialects.every((dialect) => dialect === 'messages') && dialects.length > 0;
-  if (isMessages) return { 'anthropic-version': '2023-06-01', ...(credential && { 'x-api-key': credential.apiKey }) };
-  return credential === undefined ? {} : { authorization: credential.authorization };
+  return Object.fromEntries([
+    ...(isMessages ? [ANTHROPIC_VERSION] : []),
+    ...(credential === undefined ? [] : [credential.headerOutside(isMessages)]),
+  ]);
 }
 
 function judge(status: number): Found {

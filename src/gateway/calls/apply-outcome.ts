@@ -4,7 +4,7 @@ import { retryAfterMs } from '../../lib/retry-after.ts';
 import type { FailureKind } from '../balance/breaker.ts';
 import { HungError, LostError } from '../balance/hang-watch.ts';
 import { DialectError, failedStream, isOverflow, readUpstreamError, type ClientError } from '../dialects/index.ts';
-import type { FallbackReason } from '../discovery/types.ts';
+import type { FallbackReason } from '../../resources/model-servers/names.ts';
 import type { EngineCredential } from '../../resources/model-servers/engine-credential.ts';
 import type { Endpoint } from '../endpoint.ts';
 import type { Charge } from '../queue/fair-line.ts';

@@ -2,7 +2,7 @@ import { mayUseModel } from '../../access/principal.ts';
 import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, refuseOfServers } from '../dialects/index.ts';
-import type { FallbackReason } from '../discovery/types.ts';
+import type { FallbackReason } from '../../resources/model-servers/names.ts';
 import { mayFetch, serves } from '../find-model.ts';
 import type { Call } from './call.ts';
 

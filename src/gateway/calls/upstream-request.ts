@@ -17,7 +17,7 @@ import {
 } from '../dialects/index.ts';
 import { pathAt } from '../discovery/types.ts';
 import type { Endpoint } from '../endpoint.ts';
-import type { EngineCredential } from '../../resources/model-servers/engine-credential.ts';
+import { ANTHROPIC_VERSION, type EngineCredential } from '../../resources/model-servers/engine-credential.ts';
 import { writeForm, type Part } from './multipart.ts';
 import { isTranscription, PLAIN_ROUTES } from '../plain-routes.ts';
 import { spliceBody } from './splice-body.ts';
@@ -134,21 +134,15 @@ function acceptOf({ inspection, plain }: Call): string {
   return isTranscription(plain?.route) || plain?.route === 'speech' ? '*/*' : 'application/json';
 }
 
-/** Anthropic's API answers no call without a version (its documentation, "Versions"). */
-const ANTHROPIC_VERSION = ['anthropic-version', '2023-06-01'] as const;
-
 function anthropicHeadersOf({ anthropicHeaders }: Call, { native, dialect, isOutside }: UpstreamRequest): string[] {
   if (dialect !== 'messages') return [];
   const said = native ? anthropicHeaders : [];
   return isOutside && !said.includes(ANTHROPIC_VERSION[0]) ? [...said, ...ANTHROPIC_VERSION] : [...said];
 }
 
-/** Engines have one header for their key. Anthropic's API has its own. */
 function credentialHeader({ credential, dialect, isOutside }: UpstreamRequest): string[] {
   if (credential === undefined) return [];
-  return isOutside && dialect === 'messages'
-    ? ['x-api-key', credential.apiKey]
-    : ['authorization', credential.authorization];
+  return isOutside ? credential.headerOutside(dialect === 'messages') : ['authorization', credential.authorization];
 }
 
 /** @param to the endpoint, and the headers of the trace, each name with its value */

@@ -1,8 +1,9 @@
 import type { Dispatcher } from 'undici';
 import { outsideAgent } from '../../lib/outside-http.ts';
+import { FALLBACK_REASONS } from '../../resources/model-servers/names.ts';
 import { type ModelServer, type Outside, outsideOf } from '../../resources/model-servers/model-server.ts';
 import { PLAIN_NAMES, PLAIN_ROUTES } from '../plain-routes.ts';
-import { FALLBACK_REASONS, type OutsideServer, type Probe, type ServerSpec } from './types.ts';
+import type { OutsideServer, Probe, ServerSpec } from './types.ts';
 
 type OutsideModel = ModelServer['spec']['models'][number];
 
@@ -30,7 +31,7 @@ export function readOutside({ metadata, spec }: ModelServer): OutsideSpec {
       // As what is in Berth's own namespace.
       sharedRank: -1,
       aliases: [],
-      problems: typeof where === 'string' ? [where] : [],
+      problems: [],
       outside: {
         tenants: tenants as OutsideServer['tenants'],
         models: new Map(models.map((one) => [one.name, saidOf(one)])),

@@ -1,24 +1,23 @@
 import type { Namespace, Service } from '../../kube/types.ts';
 import { trimEnd } from '../../lib/trim-end.ts';
 import { serverAnnotations } from '../../resources/model-servers/annotations.ts';
+import { FALLBACK_REASONS, MODEL_NAME, PUBLIC_HOST } from '../../resources/model-servers/names.ts';
 import { PRICED_MODELS_LABEL, readPrices } from '../../resources/model-servers/prices.ts';
 import { readScale, SCALE_TARGET, type ScaleSpec } from '../../resources/model-servers/scale.ts';
 import { DIALECTS, ENGINES, type Dialect, type Engine } from '../dialects/index.ts';
-import { FALLBACK_REASONS, type FallbackSpec, type ModelAlias, type ServerSpec } from './types.ts';
+import type { FallbackSpec, ModelAlias, ServerSpec } from './types.ts';
 
 export const MODEL_SERVER_LABEL = 'berth.dev/model-server';
 /** On a Namespace: its Services may share their models. Namespaces belong to the operator of the cluster. */
 export const SHARED_MODELS_LABEL = 'berth.dev/shared-models';
 
 const PREFIX = /^(\/[A-Za-z0-9._~-]+){1,8}$/;
-const MODEL_NAME = /^[^\s,=\p{Cc}][^,=\p{Cc}]{0,255}$/u;
 const MAX_ALIASES = 64;
 const MAX_HOSTS = 64;
 const FALLBACKS = 'berth.dev/model-fallbacks';
 const FALLBACK_ON = 'berth.dev/model-fallback-on';
 /** Each is another time that the client waits for nothing. */
 const MAX_FALLBACKS = 4;
-const HOST = /^(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/;
 const INSIDE: ReadonlySet<string | undefined> = new Set(
   'local localhost localdomain internal intranet corp home lan arpa test invalid'.split(' '),
 );
@@ -172,7 +171,7 @@ function listOf(raw: string | undefined): string[] {
 function readHosts(raw: string | undefined, problems: string[]): string[] {
   if (raw === undefined) return [];
   const names = raw.split(',', MAX_HOSTS).map((name) => name.trim().toLowerCase());
-  const hosts = names.filter((name) => HOST.test(name) && !isInside(name));
+  const hosts = names.filter((name) => PUBLIC_HOST.test(name) && !isInside(name));
   if (hosts.length < names.length)
     problems.push(
       'berth.dev/model-media-hosts has an entry that is no public name of a host, such as images.example.com or *.example.com',

@@ -5,6 +5,7 @@ import type { ScaleSpec } from '../../resources/model-servers/scale.ts';
 import type { Dialect, Engine } from '../dialects/index.ts';
 import type { PlainPaths } from '../plain-routes.ts';
 import type { EngineCredential } from '../../resources/model-servers/engine-credential.ts';
+import type { FallbackReason } from '../../resources/model-servers/names.ts';
 
 /** One model as its server lists it. */
 export interface ServedModel {
@@ -40,10 +41,6 @@ export interface ModelAlias {
   /** Absent: the first model the server lists. */
   model?: string;
 }
-
-/** Why a call goes to another model than it named. */
-export const FALLBACK_REASONS = ['unavailable', 'full', 'overflow', 'error'] as const;
-export type FallbackReason = (typeof FALLBACK_REASONS)[number];
 
 /** Where calls go that a model cannot take. */
 export interface FallbackSpec {

@@ -10,6 +10,9 @@ export interface EngineSecrets {
   read: (name: string, signal: AbortSignal) => Promise<Secret>;
 }
 
+/** Anthropic's API answers no call without this header (its documentation, "Versions"): name and value. */
+export const ANTHROPIC_VERSION = ['anthropic-version', '2023-06-01'] as const;
+
 const FIELD = 'api-key';
 /** What an HTTP header can carry (RFC 9110 section 5.5), without spaces. */
 const TOKEN = /^[\x21-\x7e]{1,8192}$/;
@@ -28,9 +31,9 @@ export class EngineCredential {
     return `Bearer ${this.#token}`;
   }
 
-  /** The value of the header x-api-key. */
-  get apiKey(): string {
-    return this.#token;
+  /** The header for a server outside, name and value. Anthropic's API has one of its own. */
+  headerOutside(isMessages: boolean): [string, string] {
+    return isMessages ? ['x-api-key', this.#token] : ['authorization', this.authorization];
   }
 
   /** Takes the key out of what an engine says in an error. */

@@ -12,16 +12,16 @@ import {
   patterned,
   withRules,
 } from '../schema.ts';
+import { PRICE } from '../money.ts';
+import { FALLBACK_REASONS, PUBLIC_HOST } from './names.ts';
 
 const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 const PORT = '(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
 const BASE_URL = new RegExp(`^https?://${LABEL}(?:\\.${LABEL})*(?::${PORT})?(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*/?$`);
 const MODEL_NAME = /^[^\s,=\p{Cc}][^,=\p{Cc}]*$/u;
-const AMOUNT = /^[0-9]{1,7}(\.[0-9]{1,6})?$/;
-const HOST = /^(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/;
 
 const priceSchema = (description: string) =>
-  patterned(z.string().max(14), AMOUNT, 'write an amount with at most six decimals, for example 0.25').describe(
+  patterned(z.string().max(14), PRICE, 'write an amount with at most six decimals, for example 0.25').describe(
     description,
   );
 
@@ -55,7 +55,7 @@ const modelSchema = z
           .meta({ 'x-kubernetes-list-type': 'atomic' })
           .describe('Other models, in order.'),
         reasons: z
-          .array(z.enum(['unavailable', 'full', 'overflow', 'error']).describe('A reason.'))
+          .array(z.enum(FALLBACK_REASONS).describe('A reason.'))
           .max(4)
           .optional()
           .meta({ 'x-kubernetes-list-type': 'atomic' })
@@ -92,7 +92,8 @@ const tenantsSchema = z.object({
     .describe('Conditions on labels, all of which must hold.'),
 });
 
-/** Routes beside the dialects, as paths of the gateway. */
+export const OUTSIDE_DIALECTS = ['chat', 'responses', 'messages'] as const;
+/** Routes besides the dialects, as paths of the gateway. */
 export const OUTSIDE_ENDPOINTS = [
   '/embeddings',
   '/rerank',
@@ -130,7 +131,7 @@ export const modelServerSpecSchema = withRules(
         'Secret of the same namespace with the key of the server under `api-key`. The chart lists it in models.engineSecrets, and its annotation berth.dev/model-credential-for names this server, namespace/name.',
       ),
     dialects: z
-      .array(z.enum(['chat', 'responses', 'messages']).describe('A dialect.'))
+      .array(z.enum(OUTSIDE_DIALECTS).describe('A dialect.'))
       .max(3)
       .default(['chat'])
       .meta({ 'x-kubernetes-list-type': 'set' })
@@ -147,7 +148,7 @@ export const modelServerSpecSchema = withRules(
       .array(
         patterned(
           z.string().max(253),
-          HOST,
+          PUBLIC_HOST,
           'write a public name of a host, for example images.example.com or *.example.com',
         ).describe('A host.'),
       )

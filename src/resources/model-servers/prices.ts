@@ -1,3 +1,5 @@
+import { PRICE } from '../money.ts';
+
 /** What a million tokens of a model cost: decimal amounts with at most six decimals. */
 export interface TokenPrices {
   /** Of input that the engine had not in its cache. */
@@ -16,8 +18,6 @@ const CACHED_INPUT = 'berth.dev/price-cached-input';
 const OUTPUT = 'berth.dev/price-output';
 const CURRENCY = 'berth.dev/price-currency';
 const AMOUNTS = [INPUT, CACHED_INPUT, OUTPUT] as const;
-
-const AMOUNT = /^[0-9]{1,7}(\.[0-9]{1,6})?$/;
 
 /**
  * Reads the annotations of a Service that price its models. Adds what is wrong with them to `problems`: a price that
@@ -39,7 +39,7 @@ export function readPrices(
   const cachedInput = annotations[CACHED_INPUT]?.trim() ?? input;
   const output = annotations[OUTPUT]?.trim() ?? '';
   const currency = annotations[CURRENCY]?.trim() ?? '';
-  if ([input, cachedInput, output].every((price) => AMOUNT.test(price)) && /^[A-Z]{3}$/.test(currency))
+  if ([input, cachedInput, output].every((price) => PRICE.test(price)) && /^[A-Z]{3}$/.test(currency))
     return { input, cachedInput, output, currency };
   problems.push(
     `the model has no price: ${INPUT} and ${OUTPUT} must be amounts such as 0.25, and ${CURRENCY} a code such as USD`,

@@ -1,3 +1,5 @@
+import { MODEL_NAME } from './names.ts';
+
 /** An object with the scale subresource. It is in the namespace of the Service that names it. */
 export interface ScaleTarget {
   group: string;
@@ -29,7 +31,6 @@ const MODELS = 'berth.dev/model-names';
 const NAME = '[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?';
 /** `RESOURCE.GROUP/NAME` or, as kubectl has it, `RESOURCE.VERSION.GROUP/NAME`. */
 const TARGET = new RegExp(`^([a-z][a-z0-9]{0,62})\\.(?:(v[0-9][a-z0-9]{0,15})\\.)?(${NAME})/(${NAME})$`);
-const MODEL_NAME = /^[^\s,=\p{Cc}][^,=\p{Cc}]{0,255}$/u;
 const MODELS_MAX = 64;
 
 // More than three times as long as it takes until every replica of the gateway has told that it has calls.

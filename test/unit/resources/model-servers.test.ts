@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
+import { DIALECTS } from '../../../src/gateway/dialects/index.ts';
+import { PLAIN_NAMES, PLAIN_ROUTES } from '../../../src/gateway/plain-routes.ts';
+import { OUTSIDE_DIALECTS, OUTSIDE_ENDPOINTS } from '../../../src/resources/model-servers/model-server.ts';
 import { readScale } from '../../../src/resources/model-servers/scale.ts';
 import type { Service } from '../../../src/kube/types.ts';
 
@@ -65,4 +68,10 @@ describe('what a Service says about its workload', () => {
     });
     expect(problems).toEqual([]);
   });
+});
+
+// The resources import nothing of the gateway, so what its tables have stands in the schema again.
+it('a server outside may have every dialect and endpoint of the gateway, and no other', () => {
+  expect(OUTSIDE_DIALECTS).toEqual(DIALECTS);
+  expect(OUTSIDE_ENDPOINTS).toEqual(PLAIN_NAMES.map((name) => PLAIN_ROUTES[name].path));
 });
