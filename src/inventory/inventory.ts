@@ -41,7 +41,7 @@ interface InventoryStores {
   devices?: DeviceStores | undefined;
 }
 
-type PreemptionSearch = Partial<Pick<PreemptOptions, 'reservedOn' | 'isAnyGood'>>;
+type PreemptionSearch = Partial<Pick<PreemptOptions, 'reservedOn' | 'isAnyGood' | 'orFree'>>;
 
 /** Calls `update` for every object of a watch cache, and after each change. Returns the function that ends this. */
 function follow<T extends KubeObject>(
@@ -160,9 +160,10 @@ export class Inventory {
   /** What would make room for an on-demand request; undefined when nothing would. */
   preempt(request: PlaceRequest, options: PreemptionSearch = {}): Preemption | undefined {
     this.#expire();
-    const { reservedOn = () => [], isAnyGood = false } = options;
+    const { reservedOn = () => [], isAnyGood = false, orFree = false } = options;
     const claimsOn = (node: string) => this.#nodes.claimsOn(node);
-    return preempt(this.#market, request, { claimsOn, reservedOn, isAnyGood, now: this.#clock.now() });
+    const now = this.#clock.now();
+    return preempt(this.#market, request, { claimsOn, reservedOn, isAnyGood, orFree, now });
   }
 
   /** Counts a claim from now on, before the watch cache shows it. */

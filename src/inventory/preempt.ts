@@ -34,6 +34,8 @@ export interface PreemptOptions {
   now: number;
   /** The first place will do, whatever instances must go for it. */
   isAnyGood: boolean;
+  /** A place that is free already will do, too. */
+  orFree: boolean;
 }
 
 interface Movable {
@@ -142,7 +144,7 @@ class Room {
 }
 
 /** Every node that the request could use, with what could move there. */
-function* rooms(market: Market, request: PlaceRequest, { claimsOn, reservedOn, now }: PreemptOptions) {
+function* rooms(market: Market, request: PlaceRequest, { claimsOn, reservedOn, now, orFree }: PreemptOptions) {
   for (const offerClass of candidates(market, request)) {
     for (const { node, resource } of offerClass.members) {
       const view = request.only?.has(node) === false ? undefined : market.viewOf(node);
@@ -152,13 +154,13 @@ function* rooms(market: Market, request: PlaceRequest, { claimsOn, reservedOn, n
       const isChosen = ({ key }: ClaimHolding): boolean => reserved.some(({ victims }) => victims.has(key));
       const [chosen, interruptible] = reserved.length === 0 ? [[], movable] : split(movable, isChosen);
       const going = [...leaving.filter(({ leavingSince = now }) => leavingSince + LEAVING_MS > now), ...chosen];
-      if (interruptible.length === 0 && going.length === 0) continue;
+      if (interruptible.length === 0 && going.length === 0 && !orFree) continue;
       const open = (): Room => {
         const room = new Room(market, request, { offerClass, view, reserved });
         for (const holding of going) room.without(holding);
         return room;
       };
-      yield { offerClass, resource, interruptible, isLeaving: going.length > 0, open };
+      yield { offerClass, resource, interruptible, isComing: going.length > 0 || orFree, open };
     }
   }
 }
@@ -169,8 +171,8 @@ function* rooms(market: Market, request: PlaceRequest, { claimsOn, reservedOn, n
  */
 export function preempt(market: Market, request: PlaceRequest, options: PreemptOptions): Preemption | undefined {
   const all = [...rooms(market, request, options)];
-  for (const { isLeaving, open, resource } of all) {
-    const found = isLeaving ? open().place(resource) : undefined;
+  for (const { isComing, open, resource } of all) {
+    const found = isComing ? open().place(resource) : undefined;
     if (found !== undefined) return { ...found, victims: [] };
   }
   let best: Preemption | undefined;

@@ -1,11 +1,16 @@
+import { compareText } from '../../lib/compare.ts';
 import { countBefore } from '../../caches/line-order.ts';
-import type { Place, Reservation, ReservedOn } from '../../inventory/grant.ts';
+import type { Place, PlaceRequest, Reservation, ReservedOn } from '../../inventory/grant.ts';
 import { TwoKeyMap } from '../../inventory/two-key-map.ts';
 
 /** The place that an instance waits for. */
 export interface ReservedPlace extends Reservation, Pick<Place, 'node' | 'offerClass'> {
-  /** Of the instance in the waiting line. */
+  /** The instance in the waiting line, its rank there, and what it asks for. */
+  key: string;
   rank: string;
+  request: PlaceRequest;
+  /** Whether some were told to go for it, whatever the caches show by now. */
+  isTold: boolean;
   /** Until when the place is waited for, milliseconds since the epoch. */
   until: number;
 }
@@ -35,10 +40,20 @@ export class ReservedPlaces {
     return this.#places.get(key);
   }
 
-  set(key: string, place: ReservedPlace | undefined): void {
-    if (place === this.#places.get(key)) return;
-    this.#places.set(key, place?.node, place);
-    this.#staleAt = Math.min(this.#staleAt, place?.until ?? Number.POSITIVE_INFINITY);
+  /** The places that are reserved on a node, the first of the line first. */
+  on(node: string): ReservedPlace[] {
+    return [...this.#places.of(node)].toSorted((a, b) => compareText(a.rank, b.rank));
+  }
+
+  set(place: ReservedPlace): void {
+    this.#places.set(place.key, place.node, place);
+    this.#staleAt = Math.min(this.#staleAt, place.until);
+    this.#changed();
+  }
+
+  delete(key: string): void {
+    if (this.#places.get(key) === undefined) return;
+    this.#places.set(key, undefined, undefined);
     this.#changed();
   }
 
@@ -58,6 +73,15 @@ export class ReservedPlaces {
     this.#ranks ??= [...this.#places.entries()].map(([, place]) => place.rank).toSorted();
     const ranks = this.#ranks;
     return countBefore(ranks.length, (index) => ranks[index], rank);
+  }
+
+  hasBehind(rank: string): boolean {
+    return this.countAhead(`${rank}~`) < (this.#ranks?.length ?? 0);
+  }
+
+  /** The places of all but one instance. */
+  besides(key: string): ReservedOn {
+    return (node) => [...this.#places.of(node)].filter((place) => place.key !== key);
   }
 
   /** What is taken for an instance of this rank: the places of those ahead. */

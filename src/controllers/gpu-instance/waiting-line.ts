@@ -7,7 +7,7 @@ import { LEAVING_MS, type Preemption } from '../../inventory/preempt.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import type { Reserved } from '../../resources/instances/line.ts';
 import { mayFail } from './decide/place.ts';
-import { ReservedPlaces } from './reserved-places.ts';
+import { type ReservedPlace, ReservedPlaces } from './reserved-places.ts';
 
 /** What is known of which sizes fit: with one that fits every smaller one does, with one that does not no larger one. */
 class FittingSizes {
@@ -26,11 +26,14 @@ class FittingSizes {
   }
 }
 
-interface Waiter {
+interface Ranked {
   key: string;
-  request: PlaceRequest;
   /** Sorts on-demand before interruptible, then older before younger. */
   rank: string;
+}
+
+interface Waiter extends Ranked {
+  request: PlaceRequest;
   group: Group;
   mayFail: boolean;
 }
@@ -106,7 +109,6 @@ export class WaitingLine {
   }
 
   add(key: string, instance: GpuInstance, request: PlaceRequest): void {
-    const wasExpected = this.#expected.delete(key);
     this.#take(key);
     this.#refresh();
     const group = this.#groupFor(request);
@@ -115,15 +117,17 @@ export class WaitingLine {
     waiters.splice(position(waiters, waiter.rank), 0, waiter);
     this.#waiters.set(key, waiter);
     const place = this.#reserved.get(key);
-    if (place !== undefined && place.rank !== waiter.rank) this.#reserved.set(key, { ...place, rank: waiter.rank });
-    if (wasExpected) this.#onChange();
+    if (place !== undefined) place.request = request;
+    if (place !== undefined && place.rank !== waiter.rank) this.#reserved.set({ ...place, rank: waiter.rank });
+    // Nobody ends for it, whatever its status says.
+    if (request.type !== 'OnDemand') this.#looked(key);
   }
 
   remove(key: string): void {
     const wasExpected = this.#expected.delete(key);
     if (!wasExpected && !this.#waiters.has(key) && this.#reserved.get(key) === undefined) return;
     this.#take(key);
-    this.#reserved.set(key, undefined);
+    this.#reserved.delete(key);
     this.#onChange();
   }
 
@@ -132,11 +136,11 @@ export class WaitingLine {
    * leaves: others ended for that place, and would take it back and end again.
    */
   granted(key: string, node: string): void {
-    const left = this.#reserved.get(key)?.node;
+    const left = this.#reserved.get(key);
     this.#expected.delete(key);
     this.#take(key);
-    this.#reserved.set(key, undefined);
-    if (left !== undefined && left !== node) this.#passOn(left, node);
+    this.#reserved.delete(key);
+    if (left !== undefined && left.node !== node) this.#passOn(left, node);
     this.#onChange();
   }
 
@@ -154,7 +158,7 @@ export class WaitingLine {
     this.pause(key);
   }
 
-  /** An instance had a place reserved when this leader began: nobody behind it has a turn before the first look at it. */
+  /** An instance had a place reserved when this leader began: nobody behind it has a turn before it had its own. */
   expect(key: string, instance: GpuInstance): void {
     this.#expected.set(key, rankOf(instance));
   }
@@ -172,7 +176,7 @@ export class WaitingLine {
   /** The place that an instance of the line would get now. */
   grant(key: string, request: PlaceRequest): Grant {
     this.#refresh();
-    return this.#inventory.grant(request, this.#aheadOf(key));
+    return this.#inventory.grant(request, this.#reserved.ahead(this.#rankOf(key)));
   }
 
   /** The first instance in line before this one that a free place would serve; undefined when it is this one's turn. */
@@ -190,6 +194,7 @@ export class WaitingLine {
         [limit, first] = [waiter.rank, waiter.key];
       }
     }
+    if (first === undefined) this.#looked(key);
     return first;
   }
 
@@ -215,16 +220,21 @@ export class WaitingLine {
    */
   preempt(key: string, request: PlaceRequest): Preemption | undefined {
     this.#refresh();
-    const reservedOn = this.#aheadOf(key);
     const own = this.#reserved.get(key);
-    const kept = this.#onOwnNode(key, request);
+    const kept = own && this.#on(own.node, own, request);
     const isComing = kept?.victims.length === 0;
-    const isBegun = own !== undefined && kept !== undefined && kept.victims.length < own.victims.size;
-    const found = isComing || isBegun ? kept : this.#inventory.preempt(request, { reservedOn });
+    const isBegun = own?.isTold === true && kept !== undefined;
+    const found = isComing || isBegun ? kept : this.#find({ key, rank: this.#rankOf(key) }, request);
     if (!isComing) this.#reserve(key, found);
     // Not for the same place again: a look that follows may ask again, and would never end.
     if (found?.place.node !== own?.node) this.#onChange();
     return found;
+  }
+
+  /** Some are told now to go for the place that an instance has reserved. */
+  telling(key: string): void {
+    const own = this.#reserved.get(key);
+    if (own !== undefined) own.isTold = true;
   }
 
   /** The instances whose reserved place did not come in time. Each is told once. */
@@ -257,11 +267,16 @@ export class WaitingLine {
         looks += 1;
         if (this.#isFree(waiter) || this.#isComing(waiter)) continue;
         const { diskGb } = waiter.request;
-        if (disks.fits(diskGb) === false) continue;
-        const reservedOn = this.#reserved.ahead(waiter.rank);
-        const preemption = this.#inventory.preempt(waiter.request, { reservedOn, isAnyGood: true });
+        if (disks.fits(diskGb) === false) {
+          this.#looked(waiter.key);
+          continue;
+        }
+        const preemption = this.#find(waiter, waiter.request, true);
         disks.note(diskGb, preemption !== undefined);
-        if (preemption === undefined || preemption.victims.length === 0) this.#reserve(waiter.key, preemption);
+        if (preemption === undefined || preemption.victims.length === 0) {
+          this.#reserve(waiter.key, preemption);
+          this.#looked(waiter.key);
+        }
         if (preemption === undefined) continue;
         count += 1;
         if (preemption.victims.length > 0) found.push(waiter);
@@ -330,45 +345,66 @@ export class WaitingLine {
     return group;
   }
 
-  /** What is taken for an instance: the places of those ahead of it. */
-  #aheadOf(key: string): ReservedOn {
-    return this.#reserved.ahead(this.#waiters.get(key)?.rank ?? LAST);
+  /** What is found for an instance that was expected is known now: those behind it may have a turn. */
+  #looked(key: string): void {
+    if (this.#expected.delete(key)) this.#onChange();
   }
 
-  /** What makes room on the node where the instance has reserved a place; undefined when nothing does. */
-  #onOwnNode(key: string, request: PlaceRequest): Preemption | undefined {
-    const own = this.#reserved.get(key);
-    if (own === undefined || request.only?.has(own.node) === false) return undefined;
-    const reservedOn = this.#aheadOf(key);
-    return this.#inventory.preempt({ ...request, only: new Set([own.node]) }, { reservedOn });
+  #rankOf(key: string): string {
+    return this.#waiters.get(key)?.rank ?? LAST;
   }
 
-  /** Gives what is left on a node to those who lost their place on another, in order. */
-  #passOn(left: string, taken: string): void {
-    const losers = [...this.#waiters.values()].filter(({ key }) => this.#reserved.get(key)?.node === taken);
-    for (const loser of losers.toSorted((a, b) => compareText(a.rank, b.rank))) {
-      const { key, request } = loser;
-      if (this.#isComing(loser) || request.only?.has(left) === false) continue;
-      const there = { ...request, only: new Set([left]) };
-      const found = this.#inventory.preempt(there, { reservedOn: this.#aheadOf(key) });
-      if (found?.victims.length === 0) this.#reserve(key, found);
+  /**
+   * What makes room for an instance. A place that is coming and that nobody waits for comes first: one that is taken from
+   * somebody behind leaves the other to whoever is quick.
+   */
+  #find({ key, rank }: Ranked, request: PlaceRequest, isAnyGood = false): Preemption | undefined {
+    if (this.#reserved.hasBehind(rank)) {
+      const unclaimed = this.#inventory.preempt(request, { reservedOn: this.#reserved.besides(key), isAnyGood });
+      if (unclaimed?.victims.length === 0) return unclaimed;
+    }
+    return this.#inventory.preempt(request, { reservedOn: this.#reserved.ahead(rank), isAnyGood });
+  }
+
+  /** What makes room for an instance on one node; undefined when nothing does. A place may be free there already. */
+  #on(node: string, { rank }: Ranked, request: PlaceRequest): Preemption | undefined {
+    if (request.only?.has(node) === false) return undefined;
+    const reservedOn = this.#reserved.ahead(rank);
+    return this.#inventory.preempt({ ...request, only: new Set([node]) }, { reservedOn, orFree: true });
+  }
+
+  /**
+   * Gives what is left on a node to those who lost their place on another, in order, those whose run failed too. What is
+   * left may be free by now, or its last instances are still to be told.
+   */
+  #passOn({ node: left, isTold }: ReservedPlace, taken: string): void {
+    for (const loser of this.#reserved.on(taken)) {
+      if (this.#on(taken, loser, loser.request)?.victims.length === 0) continue;
+      const found = this.#on(left, loser, loser.request);
+      if (found !== undefined) this.#reserve(loser.key, found, isTold);
     }
   }
 
   /** Whether the place that a waiter reserved still becomes free: another instance may have come first. */
   #isComing({ key, request }: Waiter): boolean {
-    return this.#onOwnNode(key, request)?.victims.length === 0;
+    const own = this.#reserved.get(key);
+    return own !== undefined && this.#on(own.node, own, request)?.victims.length === 0;
   }
 
-  #reserve(key: string, preemption: Preemption | undefined): void {
-    if (preemption === undefined) return this.#reserved.set(key, undefined);
+  #reserve(key: string, preemption: Preemption | undefined, isTold = false): void {
+    const own = this.#reserved.get(key);
+    const { rank, request } = this.#waiters.get(key) ?? own ?? {};
+    if (preemption === undefined || rank === undefined || request === undefined) return this.#reserved.delete(key);
     const { place, takes, victims } = preemption;
-    this.#reserved.set(key, {
+    this.#reserved.set({
+      key,
+      rank,
+      request,
       node: place.node,
       offerClass: place.offerClass,
       takes,
       victims: new Set(victims.map((victim) => victim.key)),
-      rank: this.#waiters.get(key)?.rank ?? LAST,
+      isTold: isTold || (own?.isTold === true && own.node === place.node),
       until: this.#clock.now() + LEAVING_MS,
     });
   }

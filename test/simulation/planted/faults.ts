@@ -249,8 +249,8 @@ export const PLANTED: readonly PlantedFault[] = [
   {
     name: 'a start that was granted stays in line',
     file: 'controllers/gpu-instance/waiting-line.ts',
-    from: '    if (left !== undefined && left !== node) this.#passOn(left, node);',
-    to: '    if (node !== "") return;\n    if (left !== undefined && left !== node) this.#passOn(left, node);',
+    from: '    if (left !== undefined && left.node !== node) this.#passOn(left, node);',
+    to: '    if (node !== "") return;\n    if (left !== undefined && left.node !== node) this.#passOn(left, node);',
   },
   {
     name: 'nobody looks for what became free',

@@ -195,6 +195,19 @@ test('the bill ends at the grace after the decision at the latest, and with the 
   expect(billOf(endedAt100(), [])).toBe(97);
 });
 
+test('a program that had ended on a silent node is billed until it ended, whoever ended the start meanwhile', () => {
+  const instance = endedAt100();
+  const unheard = (silences: { from: string; to?: string }[]): GpuInstance => ({
+    ...instance,
+    status: { ...instance.status, silences },
+  });
+  const back = [{ second: 200, pod: endedPod(time(50)) }];
+  expect(billOf(unheard([{ from: time(80) }]), back)).toBe(47);
+  expect(billOf(unheard([{ from: time(80), to: time(150) }]), back)).toBe(47);
+  // The node answered when the end was decided.
+  expect(billOf(unheard([{ from: time(80), to: time(90) }]), back)).toBe(87);
+});
+
 test('a container that is between two restarts when its end is decided is billed until then', () => {
   const waiting = podWith(
     { waiting: { reason: 'CrashLoopBackOff' } },

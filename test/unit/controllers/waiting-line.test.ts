@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { WaitingLine } from '../../../src/controllers/gpu-instance/waiting-line.ts';
 import type { GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
@@ -272,6 +273,98 @@ describe('preemption', () => {
     const back = placeRequest({ type: 'Interruptible', gpu: { count: 4 } });
     expect(line.grant(`default/${ofA}-0`, back)).toHaveProperty('refusal');
     expect(line.preempt('default/b', request)).toMatchObject({ place: { node: ofA }, victims: [] });
+  });
+
+  test('whatever order gangs run and instances end in, whoever ended for a gang is not back before all gangs run', () => {
+    const [NODES, GANGS] = [6, 4];
+    const acts = fc.array(fc.record({ kind: fc.constantFrom('run', 'fail', 'end', 'show', 'lead'), of: fc.nat(23) }), {
+      minLength: 40,
+      maxLength: 160,
+    });
+    const life = fc.property(acts, (some) => {
+      const names = Array.from({ length: NODES }, (_, node) => `n-${node}`);
+      const spots = names.flatMap((node) => [0, 1, 2, 3].map((index) => spot(`${node}-${index}`, node, 2)));
+      const { inventory, caches, clock } = inventoryOf(
+        { nodes: names.map((name) => gpuNode(name)), instances: spots },
+        NOW,
+      );
+      let line = new WaitingLine(inventory, clock);
+      let version = 1;
+      const put = (instance: GpuInstance): void => {
+        version += 1;
+        caches.instances.upsert({ ...instance, metadata: { ...instance.metadata, resourceVersion: String(version) } });
+      };
+      const request = placeRequest({ gpu: { count: 8 } });
+      const back = placeRequest({ type: 'Interruptible', gpu: { count: 2 } });
+      const gangs = Array.from({ length: GANGS }, (_, index) => `gang-${index}`);
+      const told = new Map<string, string>();
+      /** Gangs whose status says that their place is coming. */
+      const coming = new Set<string>();
+      const gone = new Set<string>();
+      const running = new Set<string>();
+      const show = (name: string): void => {
+        const node = told.get(name);
+        if (node === undefined || gone.has(name)) return;
+        put(spot(name, node, 2, leaving(NOW)));
+      };
+      const run = (gang: string, fails: boolean): void => {
+        const key = `default/${gang}`;
+        if (running.has(gang)) return;
+        line.add(key, gpuInstance(gang), request);
+        if (line.before(key, gpuInstance(gang)) !== undefined) return;
+        const granted = line.grant(key, request);
+        if ('place' in granted) {
+          running.add(gang);
+          const { node } = granted.place;
+          put(gpuInstance(gang, {}, { claim: claimOn(node, { gpuCount: 8 }) }));
+          return line.granted(key, node);
+        }
+        const found = line.preempt(key, request);
+        const victims = found?.victims ?? [];
+        if (found !== undefined) coming.add(gang);
+        if (victims.length > 0) line.telling(key);
+        // The API server refuses one of these writes, or takes all.
+        const reached = fails ? victims.slice(1) : victims;
+        for (const victim of reached) told.set(victim.key.split('/')[1] ?? '', victim.claim.node);
+        if (fails) line.pause(key);
+      };
+      const end = (name: string): void => {
+        if (!told.has(name) || gone.has(name)) return;
+        gone.add(name);
+        const waits = gpuInstance(name, { type: 'Interruptible' });
+        put(waits);
+      };
+      const backOf = (name: string): boolean => {
+        const key = `default/${name}`;
+        const waits = gpuInstance(name, { type: 'Interruptible' });
+        return line.before(key, waits) === undefined && 'place' in line.grant(key, back);
+      };
+      /** Another leads, who knows what is stored. */
+      const lead = (): void => {
+        for (const name of told.keys()) show(name);
+        line = new WaitingLine(inventory, clock);
+        for (const gang of coming) if (!running.has(gang)) line.expect(`default/${gang}`, gpuInstance(gang));
+      };
+      const act = (kind: string, of: number): void => {
+        const name = `n-${of % NODES}-${Math.floor(of / NODES) % 4}`;
+        if (kind === 'end') end(name);
+        else if (kind === 'show') show(name);
+        else if (kind === 'lead') lead();
+        else run(gangs[of % GANGS] ?? '', kind === 'fail');
+        const early = running.size < GANGS ? [...gone].filter((one) => backOf(one)) : [];
+        expect(early).toEqual([]);
+      };
+      for (const { kind, of } of some) act(kind, of);
+      // All that is under way comes to its end.
+      for (let round = 0; round < 4 * NODES && running.size < GANGS; round += 1) {
+        for (const [index] of gangs.entries()) act('run', index);
+        for (const name of told.keys()) show(name);
+        for (const name of told.keys()) end(name);
+      }
+      expect(running.size).toBe(GANGS);
+      expect(told.size).toBe(4 * GANGS);
+    });
+    fc.assert(life, { numRuns: 1000 });
   });
 
   test('to ask again for the same place is no change', () => {

@@ -89,6 +89,7 @@ async function preempt(run: Run, observed: WithStored, { place, victims }: Preem
   if (victims.length === 0) return { waiting, offered, reserved };
   const status = statusOf({ ...observed, offered, reserved }, deps.config.ssh, waiting);
   const stored = await writeStatus(run, observed.stored, status);
+  deps.line.telling(run.key);
   const ending: Ending = { reason: 'Preempted', message: DISPLACED, by: stored.metadata.uid };
   for (const { key } of victims) {
     const victim = deps.stores.instances.get(key);

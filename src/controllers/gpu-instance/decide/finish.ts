@@ -1,6 +1,7 @@
 import { hasEnded } from '../../../inventory/nodes/pod-requests.ts';
 import type { Pod } from '../../../kube/types.ts';
-import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
+import { meterBegan } from '../../../resources/instances/meter.ts';
 import type { Observed } from './observed.ts';
 import { behindMs, mainStatus } from './pod/pod-facts.ts';
 
@@ -15,10 +16,17 @@ function finishOf(instance: GpuInstance, pod: Pod, decided: number): number | un
   return finished > decided || (finished > 0 && hasEnded(pod)) ? finished : undefined;
 }
 
+/** Whether the node was silent when the end was decided: a program that had ended before could not be heard. */
+function wasUnheard(silences: GpuInstanceStatus['silences'] = [], decided: number): boolean {
+  return silences.some(
+    ({ from, to }) => Date.parse(from) <= decided && (to === undefined || Date.parse(to) >= decided),
+  );
+}
+
 /**
  * The instance with the moment at which its container had ended, once its kubelet says so: not before the decision, which
- * held the place until then, and no later than the grace after it, whatever the clock of the node says. An ending that
- * knew when the use ended keeps that.
+ * held the place until then, unless the node was silent, and no later than the grace after it, whatever the clock of the
+ * node says. An ending that knew when the use ended keeps that.
  */
 export function withFinish({ instance, pod, now }: Pick<Observed, 'instance' | 'pod' | 'now'>): GpuInstance {
   const { status } = instance;
@@ -29,7 +37,10 @@ export function withFinish({ instance, pod, now }: Pick<Observed, 'instance' | '
   const finished = finishOf(instance, pod, decided);
   if (finished === undefined) return instance;
   const latest = Math.min(now, decided + GRACE_MS);
-  const known = Date.parse(ending.finishedAt ?? ending.at);
+  const isEarlier = hasEnded(pod) && wasUnheard(status.silences, decided);
+  // A clock that is behind makes no start free.
+  const earliest = isEarlier ? (meterBegan(status) ?? decided) : Number.POSITIVE_INFINITY;
+  const known = Math.min(earliest, Date.parse(ending.finishedAt ?? ending.at));
   const finishedAt = new Date(Math.max(known, Math.min(finished, latest))).toISOString();
   return { ...instance, status: { ...status, ending: { ...ending, finishedAt } } };
 }
