@@ -262,6 +262,14 @@ function describe(request: PlaceRequest): string {
   return `${gpu?.count ?? 1} x ${what}`;
 }
 
+/** Where a place must be, and what to do while there is none. */
+function whereOnly({ only }: PlaceRequest): string {
+  if (only === undefined) return '. Wait, or choose another offer.';
+  const [node] = only;
+  const where = only.size === 1 ? `node ${node}, and no other node` : 'the nodes that';
+  return ` on ${where} can mount the disk of this instance. It starts when one is.`;
+}
+
 function tooDear(request: PlaceRequest, { perHour, currency }: PriceLimit, cheapest: OfferClass): Grant {
   const price = `${priceFor(cheapest, request.type)} ${cheapest.prices.currency}`;
   const most = currency === undefined ? perHour : `${perHour} ${currency}`;
@@ -314,10 +322,7 @@ export function grant(market: Market, request: PlaceRequest): Grant {
     avoided ??= place;
   }
   if (avoided !== undefined) return { place: avoided };
-  return {
-    refusal: 'NoCapacity',
-    message: `No place for ${describe(request)} is free. Wait, or choose another offer.`,
-  };
+  return { refusal: 'NoCapacity', message: `No place for ${describe(request)} is free${whereOnly(request)}` };
 }
 
 /** What each place that would serve a request adds to what its tenant holds, the cheapest first. */

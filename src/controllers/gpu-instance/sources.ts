@@ -77,7 +77,7 @@ class LineAlarm {
 
   #preempt(): void {
     const { line, clock } = this.#deps;
-    for (const key of [...line.preempting(), ...line.lapsed()]) this.#add(key);
+    for (const key of [...line.preempting(), ...line.outdated()]) this.#add(key);
     if (line.hasMore) this.#preempting.request();
     // An instance that does not end, and is waited for, makes no change either.
     this.#cancelStale?.();

@@ -89,6 +89,8 @@ export class WaitingLine {
   readonly #reserved = new ReservedPlaces();
   /** Keys of the instances whose place did not come in time, and who say still that it does. */
   readonly #lapsed = new Set<string>();
+  /** Keys of the instances that other offers serve than their status may say. */
+  readonly #regrouped = new Set<string>();
   /** Ranks of instances that are expected, by key. */
   readonly #expected = new Map<string, string>();
   /** The offers that the groups were made from. */
@@ -237,11 +239,16 @@ export class WaitingLine {
     if (own !== undefined) own.isTold = true;
   }
 
-  /** The instances whose reserved place did not come in time. Each is told once. */
-  lapsed(): string[] {
+  /**
+   * The instances whose status says what is no longer so: their reserved place did not come in time, or other offers
+   * serve them, as after a change of price. Each is told once.
+   */
+  outdated(): string[] {
     if (this.#refresh()) this.#onChange();
-    const keys = [...this.#lapsed].filter((key) => this.#waiters.has(key) && this.#reserved.get(key) === undefined);
+    const lapsed = [...this.#lapsed].filter((key) => this.#reserved.get(key) === undefined);
+    const keys = [...new Set([...lapsed, ...this.#regrouped])].filter((key) => this.#waiters.has(key));
     this.#lapsed.clear();
+    this.#regrouped.clear();
     return keys;
   }
 
@@ -307,8 +314,10 @@ export class WaitingLine {
       this.#classes = classes;
       this.#groups.clear();
       for (const waiter of this.#waiters.values()) {
+        const { key } = waiter.group;
         waiter.group = this.#groupFor(waiter.request);
         waiter.group.waiters.push(waiter);
+        if (waiter.group.key !== key) this.#regrouped.add(waiter.key);
       }
       for (const { waiters } of this.#groups.values()) waiters.sort((a, b) => compareText(a.rank, b.rank));
     }

@@ -1,7 +1,8 @@
 import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../src/resources/instances/instance-state.ts';
 import { parseDuration } from '../../../src/resources/schema.ts';
-import { NODES } from '../../../src/kube/types.ts';
+import { NODES, PERSISTENT_VOLUME_CLAIMS } from '../../../src/kube/types.ts';
+import { diskNameOf } from '../../../src/resources/pod/disk.ts';
 import type { People } from '../people/perform.ts';
 import { PRODUCTS, type World } from '../world.ts';
 
@@ -38,6 +39,13 @@ function freeOn(world: World, node: string): number {
   const machine = world.cluster.machines.get(node);
   const held = machine?.holdings.reduce((sum, { gpus }) => sum + gpus.length, 0) ?? 0;
   return (machine?.shape.gpus ?? 0) - held;
+}
+
+/** The node that the disk of an instance is tied to; undefined for none. */
+function nodeOfDisk({ cluster: { api, volumes } }: World, instance: GpuInstance): string | undefined {
+  const { namespace } = instance.metadata;
+  const disk = api.find(PERSISTENT_VOLUME_CLAIMS, { namespace, name: diskNameOf(instance) });
+  return disk && volumes.nodeOf(disk);
 }
 
 /** What must be true when nothing was broken or asked for some time. */
@@ -77,10 +85,15 @@ export function judgeAtRest(world: World, people: People): void {
     const rented = instance.status?.rented?.gpus;
     const [product, count] = [gpu?.product ?? rented?.product, gpu?.count ?? rented?.gpuCount];
     if (product === undefined || count === undefined) continue;
+    const diskNode = nodeOfDisk(world, instance);
     const fits = [...free].find(
-      ([node, gpus]) => cluster.machines.get(node)?.shape.product === product && gpus >= count,
+      ([node, gpus]) =>
+        cluster.machines.get(node)?.shape.product === product &&
+        gpus >= count &&
+        (diskNode === undefined || diskNode === node),
     );
-    if (fits !== undefined) judge.blame(5, `${said} waits for ${count} GPUs, and ${fits[0]} has ${fits[1]} free`);
+    if (fits !== undefined)
+      judge.blame(5, `${said} waits for ${count} GPUs, and ${fits[0]} has ${fits[1]} free: ${reason}: ${message}`);
   }
   for (const { instance = '', node, pod } of holdings) {
     if (!seen.has(instance)) judge.blame(2, `${node} runs ${pod.metadata.name} of an instance that is gone`);

@@ -107,10 +107,10 @@ test('a request that is deleted while its place is coming leaves that to the off
 test('a request whose place does not come in time is looked at again, and says so', async () => {
   const { reconcile, get, line, clock } = world();
   await reconcile('big');
-  expect(line.lapsed()).toEqual([]);
+  expect(line.outdated()).toEqual([]);
   await clock.advance(60_000);
-  expect(line.lapsed()).toEqual(['default/big']);
-  expect(line.lapsed()).toEqual([]);
+  expect(line.outdated()).toEqual(['default/big']);
+  expect(line.outdated()).toEqual([]);
   await reconcile('big');
   expect(isPlaceComing(get('big'))).toBe(false);
   expect(get('big').status?.reserved).toBeUndefined();

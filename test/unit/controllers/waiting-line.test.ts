@@ -128,6 +128,26 @@ test('a change of what nodes have for rent puts waiters together anew', () => {
   expect(line.ready()).toEqual(['default/small']);
 });
 
+test('who waits is told anew when a price puts the offers out of its reach, and not when nothing changes for it', () => {
+  const { line, caches } = lineWith({ name: 'full', count: 8 });
+  const request = placeRequest({ gpu: { count: 1 }, maxPrice: { perHour: '2', currency: undefined } });
+  line.add('default/poor', gpuInstance('poor'), request);
+  line.add('default/rich', gpuInstance('rich'), placeRequest({ gpu: { count: 1 } }));
+  const price = (onDemand: string, resourceVersion: string) => {
+    const pool = gpuPool('pool', { prices: [{ product: '*', onDemand, interruptible: '0.5' }] });
+    caches.pools.upsert({ ...pool, metadata: { ...pool.metadata, resourceVersion } });
+  };
+  price('2', '2');
+  line.outdated();
+  price('3', '3');
+  expect(line.outdated()).toEqual(['default/poor']);
+  expect(line.grant('default/poor', request)).toMatchObject({ refusal: 'PriceTooHigh' });
+  expect(line.outdated()).toEqual([]);
+  price('1', '4');
+  expect(line.outdated()).toEqual(['default/poor']);
+  expect(line.grant('default/poor', request)).toMatchObject({ refusal: 'NoCapacity' });
+});
+
 test('a look for preemptions that takes long is cut, and the next goes on where it stopped', () => {
   const { inventory, clock } = inventoryOf({ nodes: [gpuNode('n')] });
   const tried: (number | undefined)[] = [];
