@@ -74,5 +74,7 @@ test('what the page calls lost is lost by the table of every field, too', () => 
   const names = [...paragraph.matchAll(/`([a-z_]+)`/g)].map(([, name = '']) => name);
   expect(names.length).toBeGreaterThan(9);
   for (const name of names)
-    expect(table.filter((row) => row.startsWith(`| \`${name}\``) && row.includes('**lost**'))).not.toEqual([]);
+    expect(table.filter((row) => row.split('|')[1]?.includes(`\`${name}\``) && row.includes('**lost**'))).not.toEqual(
+      [],
+    );
 });

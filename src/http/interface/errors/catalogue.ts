@@ -1,4 +1,4 @@
-/** What an error code means. The answers and the table in docs/http.md are made from it. */
+/** What an error code means. The answers and the table in /docs/api.md are made from it. */
 export interface ErrorKind {
   status: number;
   /** What happened, and what to do. */

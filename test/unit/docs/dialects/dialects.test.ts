@@ -12,7 +12,7 @@ function tableOf(rows: readonly (readonly string[])[]): string {
   return [head, head.map(() => '---'), ...others].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
-/** One row for each sample, and one column for all servers at which every sample fares alike. */
+/** Samples that fare alike share a row, and servers at which all samples fare alike share a column. */
 function table(client: Dialect, title: string, samples: Record<string, Sample[]>, fare: Fare): string {
   const rows = Object.entries(samples).flatMap(([name, all]) => all.map((sample) => ({ name, sample })));
   const columns = new Map<string, { servers: string[]; cells: string[] }>();
@@ -24,13 +24,17 @@ function table(client: Dialect, title: string, samples: Record<string, Sample[]>
     columns.set(key, column);
   }
   const all = [...columns.values()];
+  const names = rows.map(({ name, sample }) => `\`${name}\`${sample.part ?? ''}`);
   return tableOf([
     [title, ...all.map(({ servers }) => servers.join(', '))],
-    ...rows.map(({ name, sample }, row) => [
-      `\`${name}\`${sample.part ?? ''}`,
-      ...all.map(({ cells }) => cells[row] ?? ''),
-    ]),
+    ...rowsOf(names.map((name, row) => [name, ...all.map(({ cells }) => cells[row] ?? '')])),
   ]);
+}
+
+/** Rows that differ only in their names as one row, at the place of the first. */
+function rowsOf(rows: readonly [name: string, ...cells: string[]][]): string[][] {
+  const alike = Map.groupBy(rows, ([, ...cells]) => cells.join('|'));
+  return [...alike.values()].map((same) => [same.map(([name]) => name).join(', '), ...(same[0] ?? []).slice(1)]);
 }
 
 const ROUTES = tableOf([
@@ -43,17 +47,19 @@ const ROUTES = tableOf([
 
 const ANSWER = tableOf([
   ['Field', 'to responses', 'to messages'],
-  ...Object.entries(ANSWERS).map(([name, more]) => [
-    `\`${name}\``,
-    fareOfAnswer('responses', more),
-    fareOfAnswer('messages', more),
-  ]),
+  ...rowsOf(
+    Object.entries(ANSWERS).map(([name, more]) => [
+      `\`${name}\``,
+      fareOfAnswer('responses', more),
+      fareOfAnswer('messages', more),
+    ]),
+  ),
 ]);
 
 const PAGE = `# Dialects and engines
 
-What becomes of every field of the three dialects at every engine, as the code does it: a test writes this page from the
-published types of OpenAI's and Anthropic's clients and from the translators themselves, and fails when it is out of date
+The gateway does this with every field of the three dialects at every engine. A test writes this page from the published types
+of OpenAI's and Anthropic's clients and from the translators, and fails when it is out of date
 (\`npx vitest run --project unit test/unit/docs/dialects -u\` writes it again).
 
 ## Which calls pass through
@@ -65,17 +71,15 @@ responses native in all cases. Older releases: \`src/gateway/dialects/quirks.ts\
 
 ## How to read the tables
 
-- **native**: the call passes through, and the server gets the field as the client wrote it. What the server makes of it
-  is its own matter.
-- **a name** such as \`tool_calls\`: the call is translated, and the server gets the field under this name, or its content
-  as text.
-- **gateway**: the gateway uses the field itself; the server does not get it.
-- **in the answer**: the answer repeats the value, and nothing else comes of it.
-- **refused**: 400, naming the field.
-- **shortened**: the oldest items are left out, as the field asks.
-- **lost**: left out without a word. They are hints about price, speed, caching, abuse and state at OpenAI and Anthropic;
-  \`seed\` and penalties where the other dialect has no field for them; and thinking where the engine has no switch for
-  it. Whatever else cannot be said to the server is refused.
+| Cell | Meaning |
+| --- | --- |
+| native | the call passes through, and the server gets the field as the client wrote it |
+| a name such as \`tool_calls\` | the call is translated, and the server gets the field under this name; "text" means its content as text |
+| gateway | the gateway uses the field; the server does not get it |
+| in the answer | the answer repeats the value, and nothing else comes of it |
+| refused | 400, naming the field |
+| shortened | the oldest items are left out, as the field asks |
+| **lost** | left out silently: hints about price, speed, caching, abuse and state at OpenAI and Anthropic; \`seed\` and penalties where the other dialect has no field for them; thinking where the engine has no switch for it. All else that cannot be said to the server is refused |
 
 ## Chat completions
 
@@ -95,8 +99,8 @@ ${table('messages', 'Block', BLOCKS, fareOfPart)}
 
 ## Answers of chat
 
-What of an engine's answer in chat reaches clients of the other dialects when their call was translated. **told** is
-under the name that their dialect has for it.
+When a call was translated, clients of the other dialects get these fields of an engine's chat answer; **told** is under the
+name that their dialect has for it.
 
 ${ANSWER}
 `;

@@ -28,8 +28,8 @@ export const SERVERS: readonly Server[] = [
   { name: 'llama.cpp b9000', engine: 'llama.cpp', version: 'b9000', dialects: ALL },
   { name: 'Ollama 0.32', engine: 'ollama', version: '0.32.15', dialects: ALL },
   { name: 'TGI 3.3', engine: 'tgi', version: '3.3.6', dialects: ['chat'] },
-  { name: 'messages alone', engine: 'unknown', version: '', dialects: ['messages'] },
-  { name: 'responses alone', engine: 'unknown', version: '', dialects: ['responses'] },
+  { name: 'only messages', engine: 'unknown', version: '', dialects: ['messages'] },
+  { name: 'only responses', engine: 'unknown', version: '', dialects: ['responses'] },
 ];
 
 const MODEL = 'some-model';

@@ -17,7 +17,7 @@ interface Manifest {
 }
 
 const ROLES = ['controller', 'api', 'dashboard', 'ssh'];
-const text = readFileSync(join(ROOT, 'docs/blast-radius.md'), 'utf8');
+const text = readFileSync(join(ROOT, 'docs/threat-model.md'), 'utf8');
 
 /** One right as a line, for example `get secrets named any, in own`. */
 function lines(resources: string[], names: string[], verbs: string[], where: string): string[] {
@@ -54,7 +54,7 @@ function granted(manifests: readonly Manifest[]): string[] {
 
 /** The rights that the page names. Names of objects follow their resource without a comma. */
 function named(role: string): string[] {
-  const chapter = text.split(/^## /m).find((one) => one.startsWith(`${role}\n`)) ?? '';
+  const chapter = text.split(/^###? /m).find((one) => one.startsWith(`${role}\n`)) ?? '';
   const rows = [...chapter.matchAll(/^\| (`[^|]*`) \| ([a-z, ]+) \| (\w+) \|$/gm)];
   return rows.flatMap(([, rights = '', verbs = '', where = '']) => {
     const [, resource = '', names = ''] = /^`([^`]+)` (`.+`)$/.exec(rights) ?? [];
