@@ -91,8 +91,9 @@ export class WaitingLine {
   readonly #lapsed = new Set<string>();
   /** Keys of the instances that other offers serve than their status may say. */
   readonly #regrouped = new Set<string>();
-  /** Ranks of instances that are expected, by key. */
+  /** Ranks of instances that are expected, by key, and until when, milliseconds since the epoch. */
   readonly #expected = new Map<string, string>();
+  #expectedUntil = Number.POSITIVE_INFINITY;
   /** The offers that the groups were made from. */
   #classes: object | undefined;
   /** Where the next look for preemptions begins, if the last had no time for all. */
@@ -148,8 +149,7 @@ export class WaitingLine {
 
   /** The instance holds up no other until it is added again, but keeps the place that is reserved for it. */
   pause(key: string): void {
-    const wasExpected = this.#expected.delete(key);
-    if (!wasExpected && !this.#waiters.has(key)) return;
+    if (!this.#waiters.has(key)) return;
     this.#take(key);
     this.#onChange();
   }
@@ -160,9 +160,13 @@ export class WaitingLine {
     this.pause(key);
   }
 
-  /** An instance had a place reserved when this leader began: nobody behind it has a turn before it had its own. */
+  /**
+   * An instance had a place reserved when this leader began. For a minute nobody behind it has a turn before it had its
+   * own, also if its runs fail.
+   */
   expect(key: string, instance: GpuInstance): void {
     this.#expected.set(key, rankOf(instance));
+    this.#expectedUntil = this.#clock.now() + LEAVING_MS;
   }
 
   /** The place that is reserved for an instance. */
@@ -297,9 +301,9 @@ export class WaitingLine {
     return this.#rest !== undefined;
   }
 
-  /** When a place that is waited for is to be looked at again, milliseconds since the epoch; Infinity for never. */
+  /** When a place or an instance that is waited for is to be looked at again, milliseconds since the epoch; Infinity for never. */
   get staleAt(): number {
-    return this.#reserved.staleAt;
+    return Math.min(this.#reserved.staleAt, this.#expected.size === 0 ? Number.POSITIVE_INFINITY : this.#expectedUntil);
   }
 
   /** The instances that may fail for want of a place: they do as soon as nothing is about to become free. */
@@ -307,7 +311,7 @@ export class WaitingLine {
     return [...this.#waiters.values()].filter(({ mayFail }) => mayFail).map(({ key }) => key);
   }
 
-  /** Groups anew what other offers serve now. Returns whether a place is no longer waited for. */
+  /** Groups anew what other offers serve now. Returns whether a place or an instance is no longer waited for. */
   #refresh(): boolean {
     const { classes } = this.#inventory;
     if (classes !== this.#classes) {
@@ -321,9 +325,12 @@ export class WaitingLine {
       }
       for (const { waiters } of this.#groups.values()) waiters.sort((a, b) => compareText(a.rank, b.rank));
     }
-    const lapsed = this.#reserved.expire(this.#clock.now());
+    const now = this.#clock.now();
+    const lapsed = this.#reserved.expire(now);
     for (const key of lapsed) this.#lapsed.add(key);
-    return lapsed.length > 0;
+    const isOver = this.#expected.size > 0 && now >= this.#expectedUntil;
+    if (isOver) this.#expected.clear();
+    return lapsed.length > 0 || isOver;
   }
 
   /** The groups that may preempt, in an order of their own, from one on. */
@@ -405,6 +412,7 @@ export class WaitingLine {
     const { rank, request } = this.#waiters.get(key) ?? own ?? {};
     if (preemption === undefined || rank === undefined || request === undefined) return this.#reserved.delete(key);
     const { place, takes, victims } = preemption;
+    this.#expected.delete(key);
     this.#reserved.set({
       key,
       rank,

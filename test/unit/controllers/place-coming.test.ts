@@ -41,6 +41,19 @@ test('a pod that the API server would refuse ends nobody, and the request says w
   expect(get('big').status?.failures?.count).toBe(2);
 });
 
+// While it writes, one ahead of it may get the node, and it another place.
+test('nobody more is told once the place is no longer reserved for the request', async () => {
+  let statuses = 0;
+  const made: ReturnType<typeof world> = world({}, () => {
+    statuses += 1;
+    // The place coming, and the first two that end for it.
+    if (statuses === 3) made.line.remove('default/big');
+    return Promise.resolve();
+  });
+  await made.reconcile('big');
+  expect(made.told()).toHaveLength(2);
+});
+
 // Those who were chosen before the try must not count as leaving already when they are chosen again after it.
 test('after a try that the API server takes all are told, and the request says that its place is coming', async () => {
   const { reconcile, get, told, tries, spots, creations } = world();

@@ -561,6 +561,21 @@ describe('preemption', () => {
     expect(holding()).toEqual(['big']);
   });
 
+  test('who had a place reserved before a change of leader comes first for a minute, also if its runs fail', () => {
+    const { inventory, clock } = inventoryOf({ nodes: [gpuNode('n')] }, NOW);
+    const line = new WaitingLine(inventory, clock);
+    line.expect('default/big', gpuInstance('big'));
+    line.add('default/big', gpuInstance('big'), placeRequest({ gpu: { count: 8 }, image: 'not looked at' }));
+    line.pause('default/big');
+    const late = gpuInstance('late');
+    line.add('default/late', late, placeRequest({ gpu: { count: 1 } }));
+    expect(line.before('default/late', late)).toBe('default/big');
+    expect(line.staleAt).toBe(NOW + 60_000);
+    clock.at = NOW + 60_000;
+    expect(line.before('default/late', late)).toBeUndefined();
+    expect(line.staleAt).toBe(Number.POSITIVE_INFINITY);
+  });
+
   test('a place that is waited for longer than a minute is no longer taken', () => {
     const { line, going, leave, holding, serve, clock } = fullWorld('big');
     line.pause('default/big');

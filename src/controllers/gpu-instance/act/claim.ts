@@ -92,6 +92,8 @@ async function preempt(run: Run, observed: WithStored, { place, victims }: Preem
   deps.line.telling(run.key);
   const ending: Ending = { reason: 'Preempted', message: DISPLACED, by: stored.metadata.uid };
   for (const { key } of victims) {
+    // While it was written, one ahead may have got the node, and this one another place.
+    if (deps.line.reserved(run.key)?.node !== place.node) break;
     const victim = deps.stores.instances.get(key);
     // One whose claim is being written has no start yet to end. It is found again when it has.
     if (victim?.status?.claim === undefined || victim.status.ending !== undefined) continue;
