@@ -63,10 +63,9 @@ export class Access {
     );
   }
 
-  /** A call of a model cannot go on with the next token, as streams do: what the dashboard says takes the place of one. */
   vouched(answer: number | 'refused' | undefined): void {
     if (answer === 'refused') this.#ended.abort(new AccessEnded(SIGN_IN_OVER));
-    else if (answer !== undefined && this.#use.scope === 'models') this.caller.vouchedUntil = answer;
+    else if (answer !== undefined && this.#use.isOneCall) this.caller.vouchedUntil = answer;
   }
 
   /** The caller no longer uses it. */

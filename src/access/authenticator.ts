@@ -57,6 +57,8 @@ export interface Use {
   scope: Scope;
   /** The model that it calls. */
   model?: string | undefined;
+  /** It cannot go on with the next token of a person, as streams do: what the dashboard says takes the place of one. */
+  isOneCall?: true;
 }
 
 /**

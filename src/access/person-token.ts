@@ -18,7 +18,7 @@ const claimsSchema = z
     /** When the sign-in ends, in ms since the epoch. */
     until: z.number(),
     /** What the dashboard asks again with. Nobody else can read it. */
-    session: z.string().optional(),
+    session: z.string(),
   })
   .transform(({ iss: _iss, aud: _aud, sub: id, exp, ...others }) => ({ ...others, id, expires: exp * 1000 }));
 

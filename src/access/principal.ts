@@ -30,7 +30,20 @@ export interface Principal {
    * when the dashboard does not answer.
    */
   vouch?: (scope: PrincipalScope) => Promise<number | undefined>;
+  /** Of a person: the sign-in, which only the dashboard can read. */
+  session?: string;
 }
+
+/** What the dashboard is asked about a person again. */
+export interface VouchQuestion {
+  /** As the token of the person has it. */
+  session: string;
+  namespace: string;
+  scope: PrincipalScope;
+}
+
+/** Asks the dashboard, as {@link Principal.vouch} does. */
+export type AskDashboard = (asked: VouchQuestion) => Promise<number | undefined>;
 
 /** Which principal it is, and not what it may do. */
 export type PrincipalRef = Pick<Principal, 'keyId' | 'namespace'>;

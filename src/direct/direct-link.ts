@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../lib/clock.ts';
+import { PacedSource, PIECE_BYTES, type Turn } from '../lib/byte-turns.ts';
 import type { Portion } from '../lib/shares.ts';
 import type { Wire } from './dial.ts';
 import { FrameError, FROM_POD, FrameReader, headerOf, TO_POD } from './frames.ts';
@@ -27,19 +28,27 @@ export class DirectLink {
   #isAlive = true;
   #stopPings = (): void => undefined;
 
-  /** Takes a connection over on which the token was sent. Wide windows of its outputs come out of `portion`. */
-  constructor({ socket, onBytes }: Wire, clock: Clock, portion: Portion) {
+  /**
+   * Takes a connection over on which the token was sent. Wide windows of its outputs come out of `portion`, and it
+   * is read at its `turn`.
+   */
+  constructor({ socket, onBytes }: Wire, clock: Clock, { portion, turn }: { portion: Portion; turn: Turn }) {
     this.#socket = socket;
     this.#clock = clock;
     this.#portion = portion;
     this.#ready.promise.catch(() => undefined);
     const frames = new FrameReader({
-      output: (type, id, bytes) => this.#known(id, bytes.length)?.output(type, bytes),
+      output: (type, id, bytes) => {
+        turn.count(PIECE_BYTES);
+        this.#known(id, bytes.length)?.output(type, bytes);
+      },
       control: (type, id, payload) => this.#control(type, id, payload),
     });
+    const source = new PacedSource(turn, (isWaiting) => void (isWaiting ? socket.pause() : socket.resume()));
     onBytes((chunk) => {
       this.#isAlive = true;
       if (this.#isOver) return;
+      source.took(chunk.length);
       try {
         frames.read(chunk);
       } catch (error) {

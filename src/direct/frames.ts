@@ -17,6 +17,7 @@ export const FROM_POD = {
 } as const;
 
 const HEADER_BYTES = 8;
+const EMPTY = Buffer.alloc(0);
 /** Bytes of a frame that is no output: the longest is a reason. */
 const MAX_CONTROL = 4096;
 /** Bytes of the largest piece of an output: an SSH packet of OpenSSH. Each packet costs as much as 16 KiB of its bytes. */
@@ -41,7 +42,10 @@ export interface FrameEvents {
   control(type: number, channel: number, payload: Buffer): void;
 }
 
-/** Takes a byte stream apart. It keeps at most one header, and one piece of an output or one control frame. */
+/**
+ * Takes a byte stream apart. It keeps at most one header, and one piece of an output or one control frame. What a chunk has
+ * of an output comes in one piece, however many frames it was in: each piece is work.
+ */
 export class FrameReader {
   readonly #events: FrameEvents;
   readonly #header = Buffer.alloc(HEADER_BYTES);
@@ -52,6 +56,8 @@ export class FrameReader {
   /** The piece, or the control frame, that is being gathered. */
   #piece = Buffer.alloc(0);
   #gathered = 0;
+  /** Outputs in the chunk that is being read, by channel and type. */
+  readonly #outputs = new Map<string, { type: number; channel: number; parts: Buffer[] }>();
 
   constructor(events: FrameEvents) {
     this.#events = events;
@@ -74,6 +80,16 @@ export class FrameReader {
       this.#gathered += end - at;
       at = end;
       if (this.#gathered === this.#piece.length) this.#pass();
+    }
+    this.#flush();
+  }
+
+  #flush(): void {
+    const outputs = [...this.#outputs.values()];
+    this.#outputs.clear();
+    for (const { type, channel, parts } of outputs) {
+      const [first = EMPTY] = parts;
+      this.#events.output(type, channel, parts.length === 1 ? first : Buffer.concat(parts));
     }
   }
 
@@ -101,8 +117,15 @@ export class FrameReader {
     this.#left -= piece.length;
     if (this.#left === 0) this.#have = 0;
     else this.#next();
-    if (!this.#isOutput()) this.#events.control(type, channel, piece);
-    else if (piece.length > 0) this.#events.output(type, channel, piece);
-    else throw new FrameError('the pod sends an output of no bytes');
+    if (!this.#isOutput()) {
+      this.#flush();
+      this.#events.control(type, channel, piece);
+      return;
+    }
+    if (piece.length === 0) throw new FrameError('the pod sends an output of no bytes');
+    const place = `${type}/${channel}`;
+    const output = this.#outputs.get(place) ?? { type, channel, parts: [] };
+    output.parts.push(piece);
+    this.#outputs.set(place, output);
   }
 }

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { readUntil } from '../kube/streams/read-until.ts';
 import { StreamRefusedError } from '../kube/streams/websocket.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Turn } from '../lib/byte-turns.ts';
 import type { Portion } from '../lib/shares.ts';
 import type { BlockedPods } from './blocked-pods.ts';
 import type { Dial } from './dial.ts';
@@ -43,6 +44,8 @@ export interface DirectDeps {
   clock: Clock;
   /** For windows of outputs beyond the first ones. */
   portion: Portion;
+  /** What bytes wait for. */
+  turn: Turn;
   blocked: BlockedPods;
   log: Logger;
 }
@@ -72,14 +75,14 @@ async function announcementOf({ output, whyEnded }: Carrier, signal: AbortSignal
 }
 
 async function readyLink(
-  { dial, clock, portion }: DirectDeps,
+  { dial, clock, portion, turn }: DirectDeps,
   to: Parameters<Dial>[0],
   token: Buffer,
   signal: AbortSignal,
 ): Promise<DirectLink> {
   const wire = await dial(to, signal);
   wire.socket.write(token);
-  const link = new DirectLink(wire, clock, portion);
+  const link = new DirectLink(wire, clock, { portion, turn });
   const cancel = clock.setTimeout(() => link.close(), READY_TIMEOUT_MS);
   try {
     await link.ready;

@@ -11,6 +11,8 @@ const accessTokenSchema = z.object({
   port: z.number(),
   /** metadata.uid of the API key that asked for it; when that key ends, so does this. */
   keyId: z.string(),
+  /** SHA-256 of the session of the person that comes beside it; absent for an API key. */
+  session: z.string().optional(),
   /** Where the browser goes first. */
   path: z.string(),
   /** Milliseconds since the epoch. */

@@ -5,6 +5,7 @@ export const STATUS_OF = {
   instance_simulated: 409,
   port_unreachable: 502,
   too_many_streams: 429,
+  dashboard_unavailable: 503,
 } as const;
 
 export type PortProblem = keyof typeof STATUS_OF;

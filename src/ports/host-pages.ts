@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { parseCookie } from 'cookie';
-import type { PrincipalRef } from '../access/principal.ts';
-import { readAccessToken, signAccessToken, type AccessToken } from './access-token.ts';
+import { type AccessToken, readAccessToken, signAccessToken } from './access-token.ts';
 import type { PortHost } from './address.ts';
 
 /** Where a ticket is turned into a cookie, on the host of the port. */
@@ -18,9 +17,9 @@ export interface Answer {
   text: string;
 }
 
-/** The name of the cookie. Its prefix binds it to this host: another host cannot set one in its place. */
-function cookieName(isSecure: boolean): string {
-  return isSecure ? '__Host-berth_port' : 'berth_port';
+/** The name of a cookie. Its prefix binds it to this host: another host cannot set one in its place. */
+function cookieName(name: 'port' | 'port_session', isSecure: boolean): string {
+  return `${isSecure ? '__Host-' : ''}berth_${name}`;
 }
 
 export function answer(status: number, text: string, headers: OutgoingHttpHeaders = {}): Answer {
@@ -66,38 +65,66 @@ export interface SignInDeps {
   isSecure: boolean;
 }
 
+/** Who comes in: what the ticket or the cookie says, and the session of a person, which comes beside it. */
+export interface Visit {
+  token: AccessToken;
+  session: string | undefined;
+}
+
 export interface EnterDeps extends SignInDeps {
-  isAuthorized: (user: PrincipalRef) => boolean;
+  isAuthorized: (visit: Visit) => Promise<boolean>;
   /** Whether this is the first use of the ticket. */
   isFirst: (id: string) => Promise<boolean>;
 }
 
-function opens(token: AccessToken | undefined, { uid, port }: PortHost): token is AccessToken {
-  return token?.uid === uid && token.port === port;
+function digestOf(session: string | undefined): string | undefined {
+  return session === undefined ? undefined : hash('sha256', session, 'base64url');
+}
+
+/** A ticket, and the session beside it, as the query of a link. */
+export function ticketQuery(token: AccessToken, session: string | undefined, key: Buffer): URLSearchParams {
+  const ticket = signAccessToken({ ...token, session: digestOf(session) }, key);
+  return new URLSearchParams({ ticket, ...(session !== undefined && { session }) });
+}
+
+/** The visit that two texts stand for; undefined when they are not for this host, or do not belong to each other. */
+function visitOf(
+  [text, session]: readonly [string | undefined, string | undefined],
+  { uid, port }: PortHost,
+  options: { key: Buffer; kind: AccessToken['kind']; now: number },
+): Visit | undefined {
+  const token = readAccessToken(text, options);
+  if (token?.uid !== uid || token.port !== port) return undefined;
+  if (token.session === undefined) return { token, session: undefined };
+  return digestOf(session) === token.session ? { token, session } : undefined;
 }
 
 /** Answers a ticket with a cookie and a redirect to the page. */
 export async function enter(request: IncomingMessage, host: PortHost, deps: EnterDeps): Promise<Answer> {
   if (request.method !== 'GET') return answer(405, 'Open this link with a browser.');
-  const text = new URL(request.url ?? '', 'http://localhost').searchParams.get('ticket') ?? undefined;
-  const ticket = readAccessToken(text, { key: deps.key, kind: 'ticket', now: deps.now });
-  if (!opens(ticket, host) || !deps.isAuthorized(ticket) || !(await deps.isFirst(ticket.id))) return SIGN_IN;
+  const { searchParams } = new URL(request.url ?? '', 'http://localhost');
+  const texts = [searchParams.get('ticket') ?? undefined, searchParams.get('session') ?? undefined] as const;
+  const visit = visitOf(texts, host, { key: deps.key, kind: 'ticket', now: deps.now });
+  if (visit === undefined || !(await deps.isAuthorized(visit)) || !(await deps.isFirst(visit.token.id))) return SIGN_IN;
+  const { token, session } = visit;
   const expires = deps.now + COOKIE_MS;
-  const value = signAccessToken({ ...ticket, path: '/', kind: 'cookie', id: randomUUID(), expires }, deps.key);
+  const port = signAccessToken({ ...token, path: '/', kind: 'cookie', id: randomUUID(), expires }, deps.key);
   const attributes = `Path=/; HttpOnly; SameSite=Lax; Max-Age=${COOKIE_MS / 1000}${deps.isSecure ? '; Secure' : ''}`;
+  const cookie = (name: 'port' | 'port_session', value: string): string =>
+    `${cookieName(name, deps.isSecure)}=${value}; ${attributes}`;
   return answer(302, 'You are signed in.', {
-    location: ticket.path,
-    'set-cookie': `${cookieName(deps.isSecure)}=${value}; ${attributes}`,
+    location: token.path,
+    'set-cookie': [cookie('port', port), ...(session === undefined ? [] : [cookie('port_session', session)])],
   });
 }
 
-/** The token in the request's cookie, when it is valid for this host. */
-export function cookieToken(
+/** The visit of the request's cookies, when they are valid for this host. */
+export function visitByCookie(
   { headers }: IncomingMessage,
   host: PortHost,
   { key, now, isSecure }: SignInDeps,
-): AccessToken | undefined {
-  const text = parseCookie(headers.cookie ?? '')[cookieName(isSecure)];
-  const token = readAccessToken(text, { key, kind: 'cookie', now });
-  return opens(token, host) ? token : undefined;
+): Visit | undefined {
+  const cookies = parseCookie(headers.cookie ?? '');
+  const texts = [cookies[cookieName('port', isSecure)], cookies[cookieName('port_session', isSecure)]] as const;
+  return visitOf(texts, host, { key, kind: 'cookie', now });
 }

@@ -1,14 +1,15 @@
 import { Duplex } from 'node:stream';
 import type { LinkChannel } from '../direct/link-channel.ts';
+import type { Turn } from '../lib/byte-turns.ts';
 import { channelWrites } from '../kube/streams/channel-writes.ts';
 
 const HIGH_WATER = 256 * 1024;
 
 /**
  * The connection of a channel, as a socket. It may be written to before it is open. A port that nobody listens on destroys
- * it with an error, which nobody needs to listen for: read `socket.errored`.
+ * it with an error, which nobody needs to listen for: read `socket.errored`. What is written waits for its turn.
  */
-export function socketOf(channel: LinkChannel): Duplex {
+export function socketOf(channel: LinkChannel, turn: Turn): Duplex {
   const { stdin, stdout } = channel;
   const socket = new Duplex({
     allowHalfOpen: false,
@@ -18,6 +19,7 @@ export function socketOf(channel: LinkChannel): Duplex {
     ...channelWrites(
       0,
       (_channel, parts, done) => void stdin.write(Buffer.concat(parts), (error) => done(error ?? undefined)),
+      turn,
     ),
     final: (done) => {
       stdin.end();

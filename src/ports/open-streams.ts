@@ -8,7 +8,7 @@ const MAX_STREAMS = 4096;
 /** A tenant may have as many streams open as are left for others: half of all when it is alone. */
 const FACTOR = 1;
 /** What the use of a port needs. */
-export const PORT_USE = { scope: 'compute:write' } as const;
+export const PORT_USE = { scope: 'compute:write', isOneCall: true } as const;
 
 /** The streams that are open now, limited for each pod, for each tenant and in all. */
 export class OpenStreams {

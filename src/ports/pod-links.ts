@@ -7,6 +7,7 @@ import { type Carrier, DirectWayClosedError, openDirect } from '../direct/open-d
 import { forwardPort } from '../kube/streams/port-forward.ts';
 import type { StreamEndpoint } from '../kube/streams/websocket.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { ByteTurns } from '../lib/byte-turns.ts';
 import { FairBytes, FairShares } from '../lib/shares.ts';
 import { DIRECT_PORT } from '../resources/pod/tools-volume.ts';
 import type { PortTarget } from './target.ts';
@@ -25,6 +26,7 @@ export interface PodLinksDeps {
   endpoint: StreamEndpoint;
   /** Connects to the helpers. */
   dial: Dial;
+  turns: ByteTurns;
   clock: Clock;
   log: Logger;
 }
@@ -74,14 +76,14 @@ export class PodLinks {
    * or an address, and while the direct way to this pod is known to be closed.
    */
   async connect(target: PortTarget): Promise<Duplex | undefined> {
-    const { address, podUid } = target;
+    const { address, namespace, podUid } = target;
     if (address === undefined || this.#closing.signal.aborted || this.#blocked.has(podUid)) return undefined;
     const known = this.#links.get(podUid) ?? this.#begin({ ...target, address });
     const link = await known?.opening;
     if (known === undefined || link?.isOpen !== true) return undefined;
     known.leave();
     known.count += 1;
-    const socket = socketOf(link.open({ port: target.port }));
+    const socket = socketOf(link.open({ port: target.port }), this.#deps.turns.of(namespace));
     socket.once('close', () => {
       known.count -= 1;
       if (known.count === 0) known.leave = this.#deps.clock.setTimeout(() => link.close(), IDLE_MS);
@@ -110,7 +112,8 @@ export class PodLinks {
 
   async #open(target: ReachedTarget): Promise<DirectLink | undefined> {
     const { signal } = this.#closing;
-    const deps = { ...this.#deps, blocked: this.#blocked, portion: this.#wideWindows.of(target.namespace) };
+    const [portion, turn] = [this.#wideWindows.of(target.namespace), this.#deps.turns.of(target.namespace)];
+    const deps = { ...this.#deps, blocked: this.#blocked, portion, turn };
     const reach = (): Promise<Carrier> => reachHelper(this.#deps.endpoint, target, signal);
     // Where the API server does not answer, port-forward says so.
     return await openDirect(deps, reach, { ...target, uid: target.podUid }, signal).catch(() => undefined);

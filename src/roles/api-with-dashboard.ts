@@ -1,6 +1,7 @@
 import { personSigningKey, publicPart } from '../access/person-token.ts';
 import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
 import { People } from '../http/interface/auth/people.ts';
+import { ByteTurns } from '../lib/byte-turns.ts';
 import { OidcProvider } from '../web/oidc-provider.ts';
 import { dashboardRouter } from '../web/router.ts';
 import { SignInCodes } from '../web/sign-in-codes.ts';
@@ -24,7 +25,9 @@ export const apiWithDashboardRole: Role = async (context) => {
   const oidc = config.oidc && new OidcProvider(config.oidc, clock);
   const vouching = new Vouching({ client, clock, sessionKey, users: new SignedInUsers({ client, clock, oidc }) });
   const people = new People({ readKey, vouch: vouching.ask, clock });
-  const terminals = new TerminalGateway(await startTerminals(context, LOOPBACK, people));
+  const terminals = new TerminalGateway(
+    await startTerminals(context, LOOPBACK, { people, turns: new ByteTurns(clock) }),
+  );
   const codes = new SignInCodes(clock);
   const dashboard = dashboardRouter({ ...process, stores, sessionKey, oidc, webhooks: config.webhooks, codes });
   await startApiRole(context, { dashboard, people, terminals });

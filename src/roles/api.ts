@@ -124,6 +124,7 @@ async function createModels(context: RoleContext, { access, authenticator, count
 function createPorts(
   context: RoleContext,
   { access, authenticator, calls, counters, sessionKey }: Shared,
+  people: Beside['people'],
 ): InstancePorts {
   const { process, caches } = context;
   const apiKeys = caches.get('apiKeys');
@@ -137,6 +138,7 @@ function createPorts(
     countUse: async (id) => (await tickets.add(id, 1)).total,
     access,
     isAuthorized: (user) => authenticator.refusal(user, PORT_USE) === undefined,
+    vouch: people?.vouch,
     countCall: async ({ keyId, namespace }) => {
       const limits = apiKeys.by('uid', keyId)[0]?.spec.limits;
       return (await calls.count({ keyId, namespace, ...(limits && { limits }) })).refused?.message;
@@ -180,7 +182,7 @@ export async function startApiRole(context: RoleContext, beside: Beside): Promis
   const inventory = createInventory(context);
   const shared = await createShared(context);
   const models = await createModels(context, shared);
-  const ports = createPorts(context, shared);
+  const ports = createPorts(context, shared, beside.people);
   const stores = caches.pick(API_CACHES);
   const server = await startApi({
     webhooks: createWebhooks(context),

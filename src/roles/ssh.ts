@@ -5,6 +5,7 @@ import { SshServer } from '../ssh/server.ts';
 import { createSshMetrics } from '../ssh/ssh-metrics.ts';
 import { People } from '../http/interface/auth/people.ts';
 import { DashboardProxy } from '../web/pass-on.ts';
+import { ByteTurns } from '../lib/byte-turns.ts';
 import { tenantsOf } from './access.ts';
 import type { Role, RoleContext } from './role.ts';
 import { startTerminals } from './terminals.ts';
@@ -28,7 +29,9 @@ export const sshRole: Role = async (context) => {
   const hostKeys = await loadHostKeys(client, config.namespace);
   const stores = { ...caches.pick(['instances', 'pods']), keys: caches.get('sshKeys') };
   const directory = new StoreDirectory({ ...stores, tenants: tenantsOf(context) });
+  const turns = new ByteTurns(clock);
   const server = new SshServer({
+    turns,
     endpoint: connection,
     directory,
     ceilingsOf: ceilingsReader(caches.get('tenantLimits')),
@@ -44,5 +47,6 @@ export const sshRole: Role = async (context) => {
   await server.listen();
   shutdown.defer('ssh', () => server.close(DRAIN_MS));
   log.info({ address: server.address }, 'SSH gateway listens');
-  if (config.terminal !== undefined) await startTerminals(context, config.terminal, peopleOf(context));
+  if (config.terminal !== undefined)
+    await startTerminals(context, config.terminal, { people: peopleOf(context), turns });
 };

@@ -1,6 +1,7 @@
 import { ceilingsReader } from '../access/ceilings.ts';
 import { isPersonToken } from '../access/person-token.ts';
 import type { Address } from '../config/config.ts';
+import type { ByteTurns } from '../lib/byte-turns.ts';
 import type { People } from '../http/interface/auth/people.ts';
 import { StoreDirectory } from '../ssh/directory.ts';
 import { TerminalServer } from '../ssh/terminal/server.ts';
@@ -14,13 +15,18 @@ const USE = { scope: 'compute:write' } as const;
 
 /**
  * Serves terminals at the address until the process stops. Resolves with where that is.
- * @param people knows the people whom the dashboard vouches for; undefined: API keys alone open terminals
+ * @param beside `turns`: in which tenants pass bytes in this process. `people` knows the people whom the dashboard vouches for; undefined: API keys alone open terminals
  */
-export async function startTerminals(context: RoleContext, listen: Address, people: People | undefined): Promise<URL> {
+export async function startTerminals(
+  context: RoleContext,
+  listen: Address,
+  { people, turns }: { people: People | undefined; turns: ByteTurns },
+): Promise<URL> {
   const { process, caches, shutdown } = context;
   const { connection, log, clock } = process;
   const { access, authenticator, tenants } = accessOf(context);
   const server = new TerminalServer({
+    turns,
     endpoint: connection,
     directory: new StoreDirectory({ ...caches.pick(['instances', 'pods']), keys: caches.get('sshKeys'), tenants }),
     callers: {

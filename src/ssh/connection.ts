@@ -12,6 +12,7 @@ import type { AuthorizedKey } from './login/authorized-key.ts';
 import type { CountLogin } from './ssh-metrics.ts';
 import { isRekeying } from './ssh2/private.ts';
 import type { Connection } from './ssh2/protocol.ts';
+import { type ByteTurns, PacedSource, type Turn } from '../lib/byte-turns.ts';
 import type { FairBytes } from '../lib/shares.ts';
 import type { SendQueue } from './ssh2/send-queue.ts';
 import type { Windows } from './ssh2/windows.ts';
@@ -32,6 +33,8 @@ export interface Gateway {
   /** For windows beyond the first one of each channel. */
   wideWindows: FairBytes;
   places: TenantPlaces;
+  /** In which tenants pass bytes. */
+  turns: ByteTurns;
   clock: Clock;
 }
 
@@ -62,6 +65,8 @@ export interface LiveConnection {
   direct: DirectWay;
   windows: Windows;
   queue: SendQueue;
+  /** What the bytes of its tenant wait for. */
+  turn: Turn;
   /** The connection is being ended, with a line that says why. */
   isCut: boolean;
   notices: Notices;
@@ -101,6 +106,8 @@ export function instanceOf(connection: LiveConnection): InstanceView | undefined
 export function cutConnection(connection: LiveConnection, message: string): void {
   if (connection.isCut) return;
   connection.isCut = true;
+  // What is not read when the socket closes resets the connection, and the client may lose the line.
+  connection.socket.resume();
   const cuts = [...connection.channels].map((channel) => channel.cut(message));
   const limit = new Promise((resolve) => setTimeout(resolve, LAST_WORDS_MS).unref());
   // OpenSSH's client prints what it has read and then leaves by itself. When the gateway disconnects first, it prints no
@@ -130,6 +137,16 @@ export function guardWindow(connection: LiveConnection): void {
     connection.gateway.log.warn({ connection: connection.id }, 'Client ignores the channel window');
     connection.socket.destroy();
   });
+}
+
+/** Reads from the client at the turn of its tenant. */
+export function takeTurns(connection: LiveConnection): void {
+  const { socket, turn } = connection;
+  const source = new PacedSource(turn, (isWaiting) => {
+    if (isWaiting && !connection.isCut) socket.pause();
+    else socket.resume();
+  });
+  socket.on('data', (chunk: Buffer) => source.took(chunk.length));
 }
 
 /** Ends a client that begins a rekey and does not finish it. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { guardRekey, guardWindow, type Gateway, type LiveConnection, Notices } from './connection.ts';
+import { guardRekey, guardWindow, type Gateway, type LiveConnection, Notices, takeTurns } from './connection.ts';
+import { PIECE_BYTES, type Turn } from '../lib/byte-turns.ts';
 import { DirectWay } from './direct-way.ts';
 import { authenticate, type Authenticated } from './login/authentication.ts';
 import { permits } from './login/certificate.ts';
@@ -126,6 +127,7 @@ function liveConnection(
   const gone = new AbortController();
   socket.once('close', () => gone.abort());
   const { namespace } = who.instance;
+  const turn = gateway.turns.of(namespace);
   return {
     gateway,
     id: randomUUID(),
@@ -144,9 +146,10 @@ function liveConnection(
     },
     gone: gone.signal,
     channels: new Set(),
-    direct: new DirectWay({ ...gateway, portion: gateway.wideWindows.of(namespace) }, gone.signal),
+    direct: new DirectWay({ ...gateway, portion: gateway.wideWindows.of(namespace), turn }, gone.signal),
     windows: new Windows(client, gateway.wideWindows.of(namespace)),
     queue: new SendQueue(client, socket, gateway.longQueues.of(namespace)),
+    turn,
     isCut: false,
     notices: new Notices(),
   };
@@ -171,6 +174,7 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
   const { activity, audit, clock, countLogin, log } = gateway;
   const began = clock.monotonic();
   let who: Authenticated | undefined;
+  let turn: Turn | undefined;
   let hasOffered = false;
   let reason = 'closed';
   client.on('error', (error) => {
@@ -188,6 +192,7 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
       log.debug({ address: socket.remoteAddress, why }, 'Client asks for too much');
       events.tried();
     },
+    packet: () => turn?.count(PIECE_BYTES),
   });
   authenticate(client, gateway.directory, {
     address: socket.remoteAddress ?? '',
@@ -220,6 +225,8 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
     }
     const live = liveConnection(gateway, { client, socket, bytes }, who);
     const { id: connection, login } = live;
+    ({ turn } = live);
+    takeTurns(live);
     guardWindow(live);
     guardRekey(live);
     new ChannelRequests(live).listen();

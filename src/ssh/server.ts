@@ -7,15 +7,21 @@ import { dialTls, type Dial } from '../direct/dial.ts';
 import { AddressLimiter, DEFAULT_ADDRESS_LIMITS, type AddressLimits } from './login/address-limits.ts';
 import { PendingLogins } from './login/pending-logins.ts';
 import { serveClient } from './serve-client.ts';
+import { ByteTurns } from '../lib/byte-turns.ts';
 import { FairBytes } from '../lib/shares.ts';
 import { checkPrivateFields, hangUpOn, socketOf } from './ssh2/private.ts';
 import { protocolServer, type Connection } from './ssh2/protocol.ts';
 import { TenantPlaces } from './tenant-places.ts';
 
-export interface SshServerDeps extends Omit<Gateway, 'longQueues' | 'wideWindows' | 'places' | 'dial' | 'blocked'> {
+export interface SshServerDeps extends Omit<
+  Gateway,
+  'turns' | 'longQueues' | 'wideWindows' | 'places' | 'dial' | 'blocked'
+> {
   ceilingsOf: CeilingsOf;
   /** Connects to the helpers of the direct way; by TLS unless given. */
   dial?: Dial;
+  /** In which tenants pass bytes; also the terminals of this process. */
+  turns?: ByteTurns;
   /** Private key in OpenSSH's format. */
   hostKey: string;
   listen: { host: string; port: number };
@@ -98,8 +104,9 @@ export class SshServer {
     const most = { connections: MAX_CONNECTIONS, channels: MAX_CHANNELS };
     const places = new TenantPlaces(deps.ceilingsOf, most);
     const longQueues = new FairBytes(this.#maxBuffered * LONG_QUEUES_SHARE);
+    const turns = deps.turns ?? new ByteTurns(deps.clock);
     const direct = { dial: deps.dial ?? dialTls, blocked: new BlockedPods(deps.clock) };
-    this.#gateway = { ...deps, ...direct, places, longQueues, wideWindows: new FairBytes(this.#maxBuffered) };
+    this.#gateway = { ...deps, ...direct, turns, places, longQueues, wideWindows: new FairBytes(this.#maxBuffered) };
     const limiter = new AddressLimiter(deps.addressLimits ?? DEFAULT_ADDRESS_LIMITS, deps.clock);
     this.#pending = new PendingLogins(limiter, { places: deps.maxPending ?? MAX_PENDING, graceMs: LOGIN_GRACE_MS });
     this.#forOpenSsh = protocolServer(deps.hostKey, { gcmOnly: true });

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
-import type { PrincipalScope } from '../access/principal.ts';
+import type { AskDashboard } from '../access/principal.ts';
 import { dashboardBodies } from '../http/interface/bodies/body-shares.ts';
 import { hasBody } from '../http/interface/bodies/json-body.ts';
 import { readBody } from '../http/interface/bodies/read-body.ts';
@@ -87,9 +87,9 @@ export class DashboardProxy {
     }
   }
 
-  /** Until when the person of a token has the scope; undefined when they have lost it. Rejects when it does not answer. */
-  readonly vouch = async (token: string, scope: PrincipalScope): Promise<number | undefined> => {
-    const answer = await this.#guard.ask(() => this.#ask('POST', '/dashboard/api/vouch', { token, scope }));
+  /** Until when a person has the scope; undefined when they have lost it. Rejects when the dashboard does not answer. */
+  readonly vouch: AskDashboard = async (asked) => {
+    const answer = await this.#guard.ask(() => this.#ask('POST', '/dashboard/api/vouch', asked));
     return vouchSchema.parse(answer).until ?? undefined;
   };
 

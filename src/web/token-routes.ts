@@ -15,11 +15,15 @@ import { sealForToken, Vouching } from './vouching.ts';
 const TOKENS_PER_MINUTE = 120;
 
 const tokenSchema = z.strictObject({ namespace: namespaceSchema });
-const vouchSchema = z.strictObject({ token: z.string(), scope: z.enum(PRINCIPAL_SCOPES) });
+const vouchSchema = z.strictObject({
+  session: z.string(),
+  namespace: namespaceSchema,
+  scope: z.enum(PRINCIPAL_SCOPES),
+});
 
 /**
  * POST /token: what a page calls /api/v1 with. GET /signing-key: what the api role checks such a token with. POST /vouch:
- * whether it still holds, for what goes on for longer than the token.
+ * whether the sign-in in it still holds, for what goes on for longer than the token.
  */
 export function tokenRouter(context: WebContext): Router {
   const { clock, readJson, sessionKey, users } = context;
@@ -53,8 +57,8 @@ export function tokenRouter(context: WebContext): Router {
 
   const vouching = new Vouching(context);
   router.post('/vouch', readJson, async (request, response) => {
-    const { token, scope } = parseBody(vouchSchema, request.body);
-    response.json({ object: 'vouch', until: (await vouching.ask(token, scope)) ?? null });
+    const until = await vouching.ask(parseBody(vouchSchema, request.body));
+    response.json({ object: 'vouch', until: until ?? null });
   });
   return router;
 }

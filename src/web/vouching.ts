@@ -1,12 +1,11 @@
-import { createPublicKey, hkdfSync } from 'node:crypto';
-import { personSigningKey, readPersonToken } from '../access/person-token.ts';
-import type { PrincipalScope } from '../access/principal.ts';
+import { hash, hkdfSync } from 'node:crypto';
+import type { AskDashboard } from '../access/principal.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import { memoryCounter } from '../runtime/counter.ts';
 import { mayAccess } from './reviews.ts';
 import { NEEDS, TOKEN_MS, tooManyTokens } from './scopes.ts';
-import { openSession, sealSession, type Session } from './session.ts';
+import { credentialOf, openSession, sealSession, type Session } from './session.ts';
 import type { SignedInUsers } from './signed-in-users.ts';
 
 /** Of one sign-in: a replica of the api role asks 120 times a minute for each scope in use in a namespace. */
@@ -29,7 +28,7 @@ export interface VouchingDeps {
   users: Pick<SignedInUsers, 'userOf'>;
 }
 
-/** Says again of people who have something under way that they may do it. The token says who they are, also when it is over. */
+/** Says again of people who have something under way that they may do it. The session of a token says who they are. */
 export class Vouching {
   readonly #deps: VouchingDeps;
   readonly #asked = memoryCounter();
@@ -39,22 +38,19 @@ export class Vouching {
   }
 
   /**
-   * Until when the person of the token has the scope; undefined when the sign-in is over or the role was taken away. Of the
-   * needs of a scope the first is asked: the others are with the next token.
+   * Until when the person has the scope; undefined when the sign-in is over or the role was taken away. Of the needs of a
+   * scope the first is asked: the others were with the token, and are with the next.
    */
-  readonly ask = async (token: string, scope: PrincipalScope): Promise<number | undefined> => {
+  readonly ask: AskDashboard = async ({ session: sealed, namespace, scope }) => {
     const { client, clock, sessionKey, users } = this.#deps;
-    const secret = await sessionKey();
     const now = clock.now();
-    const claims = await readPersonToken(token, { key: createPublicKey(personSigningKey(secret)), now: 0 });
-    if (!claims?.scopes.includes(scope) || claims.session === undefined) return undefined;
-    const session = openSession(claims.session, { key: sealingKey(secret), now });
+    const session = openSession(sealed, { key: sealingKey(await sessionKey()), now });
     if (session === undefined) return undefined;
-    const { total, resetMs } = await this.#asked.add(claims.id, 1);
+    const { total, resetMs } = await this.#asked.add(hash('sha256', credentialOf(session)), 1);
     if (total > VOUCHES_PER_MINUTE) throw tooManyTokens(VOUCHES_PER_MINUTE, Math.ceil(resetMs / 1000));
     const user = await users.userOf(session);
-    const namespace = scope === 'fleet:read' ? '' : claims.namespace;
-    const isAllowed = user !== undefined && (await mayAccess(client, user, { ...NEEDS[scope][0], namespace }));
+    const need = { ...NEEDS[scope][0], namespace: scope === 'fleet:read' ? '' : namespace };
+    const isAllowed = user !== undefined && (await mayAccess(client, user, need));
     return isAllowed ? Math.min(now + TOKEN_MS, session.expires) : undefined;
   };
 }

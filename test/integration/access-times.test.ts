@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
 import ssh2 from 'ssh2';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { WebSocket } from 'ws';
@@ -82,6 +83,19 @@ const BY_KEY: Record<string, WayIn> = {
   'WebSocket of a port': async (token) => {
     const url = `${berth.url.replace('http', 'ws')}/api/v1/instances/lab/proxy/7000/ws`;
     const socket = new WebSocket(url, { headers: { authorization: `Bearer ${token}` } });
+    await once(socket, 'open');
+    return { ended: once(socket, 'close') };
+  },
+  'port in a browser': async (token) => {
+    const made = await fetched(token, '/instances/lab/links', { port: 7000 });
+    const { host, pathname, search } = new URL(((await made.json()) as { url: string }).url);
+    const { hostname, port } = new URL(berth.url);
+    const enter = request({ hostname, port, path: pathname + search, headers: { host }, setHost: false }).end();
+    const [entered] = (await once(enter, 'response')) as [IncomingMessage];
+    entered.resume();
+    const cookie = (entered.headers['set-cookie'] ?? []).map((one) => one.split(';', 1)[0]).join('; ');
+    const headers = { host, cookie, origin: `http://${host}` };
+    const socket = new WebSocket(`${berth.url.replace('http', 'ws')}/ws`, { headers });
     await once(socket, 'open');
     return { ended: once(socket, 'close') };
   },

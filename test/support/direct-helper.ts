@@ -7,6 +7,7 @@ import { connect, type TLSSocket } from 'node:tls';
 import { systemClock } from '../../src/lib/clock.ts';
 import { dialTls, type Wire } from '../../src/direct/dial.ts';
 import { DirectLink } from '../../src/direct/direct-link.ts';
+import { NO_TURN } from '../../src/lib/byte-turns.ts';
 import { FairBytes } from '../../src/lib/shares.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -40,7 +41,10 @@ function hello(token: Buffer): string {
 }
 
 async function linkOn(wire: Wire): Promise<DirectLink> {
-  const link = new DirectLink(wire, systemClock(), new FairBytes(64 * 1024 * 1024).of('team'));
+  const link = new DirectLink(wire, systemClock(), {
+    portion: new FairBytes(64 * 1024 * 1024).of('team'),
+    turn: NO_TURN,
+  });
   await link.ready;
   return link;
 }

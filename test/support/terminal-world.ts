@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { WebSocket } from 'ws';
 import type { Principal } from '../../src/access/principal.ts';
 import type { Clock } from '../../src/lib/clock.ts';
+import { ByteTurns } from '../../src/lib/byte-turns.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { DEFAULT_CEILINGS } from '../../src/resources/tenants/ceilings.ts';
 import type { AuditRecord } from '../../src/ssh/audit.ts';
@@ -132,6 +133,7 @@ export async function terminalWorld(overrides: Partial<TerminalServerDeps> = {})
   });
   const server = new TerminalServer({
     endpoint: kubelet.endpoint,
+    turns: new ByteTurns(clock),
     directory: {
       find: ({ instance: name, namespace }) =>
         name === instance.view?.name && namespace === instance.view.namespace ? instance.view : undefined,

@@ -17,7 +17,7 @@ export class OpenCalls {
 
   /** From now on the call of the client ends with its caller's access. */
   begin(client: ClientWriter, principal: Principal): OpenCall {
-    const access = this.#access.open(principal, { scope: 'models' });
+    const access = this.#access.open(principal, { scope: 'models', isOneCall: true });
     const { signal } = access;
     const cut = (): void => client.cut(accessEnded(signal.reason as AccessEnded));
     if (signal.aborted) cut();

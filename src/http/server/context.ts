@@ -159,6 +159,7 @@ export function createContext(deps: ApiDeps) {
     proxies,
     strangers: shareAmongStrangers(turns, proxies.addressOf),
     takeTurns: takeTurns(turns),
+    turns,
     readJson: jsonBody(tenantBodies(ceilings), clock),
     idempotentName: objectNames(sessionKey),
     gate: new ClaimGate(CLAIMS_AT_ONCE, clock),

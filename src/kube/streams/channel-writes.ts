@@ -1,3 +1,4 @@
+import { NO_TURN, PIECE_BYTES, type Turn } from '../../lib/byte-turns.ts';
 import type { ChannelSocket } from './websocket.ts';
 
 // kubectl writes frames of 32 KiB. Chunks that queue up while a frame is under way become one frame: fewer frames cost
@@ -20,13 +21,18 @@ function take(queue: Buffer[]): Buffer[] {
   return parts;
 }
 
-/** The writing half of a stream on one channel. One frame is in flight at a time: that is the back-pressure. */
-export function channelWrites(channel: number, send: ChannelSocket['send']) {
+/**
+ * The writing half of a stream on one channel. One frame is in flight at a time, and the next waits for the turn of its
+ * tenant: that is the back-pressure.
+ */
+export function channelWrites(channel: number, send: ChannelSocket['send'], turn: Turn = NO_TURN) {
   const writeAll = (all: Buffer[], done: Done): void => {
     const chunks = all.filter(({ length }) => length > 0);
     const next = (error?: Error): void => {
-      if (error !== undefined || chunks.length === 0) done(error);
-      else send(channel, take(chunks), next);
+      if (error !== undefined || chunks.length === 0) return done(error);
+      const parts = take(chunks);
+      const bytes = parts.reduce((sum, { length }) => sum + length, PIECE_BYTES);
+      send(channel, parts, (failure) => (failure === undefined ? turn.pass(bytes, next) : done(failure)));
     };
     next();
   };

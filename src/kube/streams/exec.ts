@@ -1,4 +1,5 @@
 import { Readable, Writable } from 'node:stream';
+import { NO_TURN, PacedSource, type Turn } from '../../lib/byte-turns.ts';
 import { channelWrites } from './channel-writes.ts';
 import { type ChannelSocket, openChannelSocket, StreamRefusedError, type StreamEndpoint } from './websocket.ts';
 
@@ -25,6 +26,8 @@ export interface ExecOptions {
   tty: boolean;
   /** Cuts the handshake or the stream. The remote process goes on. */
   signal?: AbortSignal | undefined;
+  /** What output waits for. */
+  turn?: Turn | undefined;
 }
 
 /** How a remote process ended. `lost`: the stream died before the status came, so the end is unknown. */
@@ -138,10 +141,12 @@ class ExecSession {
   readonly stderr = new Output(() => this.#steer());
   readonly stdin = stdinOf((channel, parts, done) => this.#socket?.send(channel, parts, done));
   readonly exit = Promise.withResolvers<ExecExit>();
+  readonly #source: PacedSource;
   #socket: ChannelSocket | undefined;
   #status = '';
 
-  constructor() {
+  constructor(turn: Turn) {
+    this.#source = new PacedSource(turn, () => this.#steer());
     this.stdin.on('error', () => undefined);
   }
 
@@ -170,7 +175,7 @@ class ExecSession {
   }
 
   #steer(): void {
-    if (this.stdout.isFull || this.stderr.isFull) this.#socket?.pause();
+    if (this.stdout.isFull || this.stderr.isFull || this.#source.isWaiting) this.#socket?.pause();
     else this.#socket?.resume();
   }
 
@@ -178,6 +183,7 @@ class ExecSession {
     if (channel === STDOUT) this.stdout.push(bytes);
     else if (channel === STDERR) this.stderr.push(bytes);
     else if (channel === STATUS) this.#onStatus(bytes.toString());
+    this.#source.took(bytes.length);
   }
 
   #onStatus(text: string): void {
@@ -203,7 +209,7 @@ export async function execInPod(
   target: ExecTarget,
   options: ExecOptions,
 ): Promise<ExecStream> {
-  const session = new ExecSession();
+  const session = new ExecSession(options.turn ?? NO_TURN);
   await session.open(endpoint, execPath(target, options), options.signal);
   const close = (): void => session.close();
   options.signal?.addEventListener('abort', close, { once: true });

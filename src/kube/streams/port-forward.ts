@@ -1,4 +1,5 @@
 import { Duplex } from 'node:stream';
+import { NO_TURN, PacedSource, type Turn } from '../../lib/byte-turns.ts';
 import { channelWrites } from './channel-writes.ts';
 import { openChannelSocket, type ChannelSocket, type StreamEndpoint } from './websocket.ts';
 
@@ -26,25 +27,39 @@ export class ForwardError extends Error {
 /**
  * A TCP connection to a port on the pod's loopback. The protocol cannot carry the end of one direction: the pod does
  * not see that the writable side ended, and the connection lasts until the pod ends it or the caller destroys the
- * stream. A refused port destroys the stream with {@link ForwardError}, which nobody needs to listen for: read
+ * stream. Its bytes wait for the turn of their tenant. A refused port destroys the stream with {@link ForwardError}, which nobody needs to listen for: read
  * `stream.errored`. Rejects with `StreamRefusedError`.
  */
 export async function forwardPort(
   endpoint: StreamEndpoint,
   target: ForwardTarget,
   signal?: AbortSignal,
+  turn: Turn = NO_TURN,
 ): Promise<Duplex> {
   let socket: ChannelSocket | undefined;
+  let isFull = false;
+  const steer = (): void => {
+    if (isFull || source.isWaiting) socket?.pause();
+    else socket?.resume();
+  };
+  const source = new PacedSource(turn, steer);
   let failure = '';
   const header = [PORT_BYTES, PORT_BYTES];
   const stream = new Duplex({
     readableHighWaterMark: HIGH_WATER,
     writableHighWaterMark: HIGH_WATER,
-    read: () => socket?.resume(),
-    ...channelWrites(DATA, (channel, parts, done) => {
-      if (socket === undefined) done(new ForwardError('The stream is not open.'));
-      else socket.send(channel, parts, done);
-    }),
+    read: () => {
+      isFull = false;
+      steer();
+    },
+    ...channelWrites(
+      DATA,
+      (channel, parts, done) => {
+        if (socket === undefined) done(new ForwardError('The stream is not open.'));
+        else socket.send(channel, parts, done);
+      },
+      turn,
+    ),
     destroy: (error, done) => {
       socket?.close();
       done(error);
@@ -59,8 +74,10 @@ export async function forwardPort(
     if (channel === ERROR) {
       if (failure.length < MAX_ERROR) failure += rest.toString();
       stream.destroy(new ForwardError(failure));
-    } else if (channel === DATA && !stream.destroyed && !stream.push(rest)) {
-      socket?.pause();
+    } else if (channel === DATA && !stream.destroyed) {
+      isFull = !stream.push(rest);
+      if (isFull) steer();
+      source.took(rest.length);
     }
   };
   const pod = `/api/v1/namespaces/${encodeURIComponent(target.namespace)}/pods/${encodeURIComponent(target.pod)}`;

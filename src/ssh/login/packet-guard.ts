@@ -15,6 +15,8 @@ export interface PacketGuardDeps {
   clock: Pick<Clock, 'monotonic'>;
   /** The client broke a rule and is hung up on. */
   refused: (why: string) => void;
+  /** One more packet of a client that has logged in. */
+  packet: () => void;
 }
 
 /**
@@ -22,7 +24,7 @@ export interface PacketGuardDeps {
  * with OpenSSH, which does not begin another one ("Don't rekey before authentication", its packet.c). Call it before keys
  * are exchanged.
  */
-export function guardPackets(client: Connection, socket: Socket, { clock, refused }: PacketGuardDeps): void {
+export function guardPackets(client: Connection, socket: Socket, { clock, refused, packet }: PacketGuardDeps): void {
   const began = clock.monotonic();
   let packets = 0;
   let exchanges = 0;
@@ -39,6 +41,7 @@ export function guardPackets(client: Connection, socket: Socket, { clock, refuse
       if (message === KEXINIT) return refuse('a key exchange before the login');
       return packets <= LOGIN_PACKETS || refuse('too many packets before the login');
     }
+    packet();
     if (message !== KEXINIT) return true;
     exchanges += 1;
     return exchanges <= earned() || refuse('too many key exchanges');

@@ -12,7 +12,7 @@ const TIMEOUT_MS = 10_000;
 async function statusOf(endpoint: StreamEndpoint, target: PodTarget, command: string): Promise<number | undefined> {
   const action = { kind: 'command', command } as const;
   try {
-    const process = await startInPod(endpoint, target, { action }, AbortSignal.timeout(TIMEOUT_MS));
+    const process = await startInPod(endpoint, target, { action }, { signal: AbortSignal.timeout(TIMEOUT_MS) });
     process.stdin.end();
     process.stdout.resume();
     process.stderr.resume();
@@ -53,7 +53,7 @@ const MONITOR_LINE = /^(nvidia-smi|rocm-smi|none|failed) (\d{1,3}) (-|\d{1,10})$
 /** The start of what a command writes, as sessions run it. Rejects without an end in ten seconds. */
 async function outputOf(endpoint: StreamEndpoint, target: PodTarget, command: string): Promise<string> {
   const action = { kind: 'command', command } as const;
-  const process = await startInPod(endpoint, target, { action }, AbortSignal.timeout(TIMEOUT_MS));
+  const process = await startInPod(endpoint, target, { action }, { signal: AbortSignal.timeout(TIMEOUT_MS) });
   process.stdin.end();
   process.stderr.resume();
   let text = '';

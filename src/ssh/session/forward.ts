@@ -100,7 +100,7 @@ async function throughRelay(
 ): Promise<Remote> {
   const address = to.kind === 'tcp' ? ['tcp', to.host, String(to.port)] : ['unix', to.path];
   const action = { kind: 'program', argv: [`${TOOLS_BIN}/relay`, ...address] } as const;
-  const process = await startInPod(connection.gateway.endpoint, target, { action }, signal);
+  const process = await startInPod(connection.gateway.endpoint, target, { action }, { signal, turn: connection.turn });
   const line = await readUntil(process.stdout, LINE_FEED, { limit: MAX_LINE, signal }).catch(() => undefined);
   if (line?.toString() !== 'ok') {
     process.close();
@@ -130,7 +130,7 @@ async function throughKubelet(
   port: number,
   signal: AbortSignal,
 ): Promise<Remote> {
-  const stream = await forwardPort(connection.gateway.endpoint, { ...target, port }, signal);
+  const stream = await forwardPort(connection.gateway.endpoint, { ...target, port }, signal, connection.turn);
   const never = new Promise<never>(() => undefined);
   const ends = { outputLength: never, inputOver: never, drop: (): void => void stream.destroy() };
   return { way: 'exec', output: stream, input: stream, ...ends };

@@ -4,6 +4,7 @@ import type { PodTarget } from '../../access/pod-target.ts';
 import type { DirectLink } from '../../direct/direct-link.ts';
 import { execInPod, type ExecExit, type ExecStream } from '../../kube/streams/exec.ts';
 import { StreamRefusedError, type StreamEndpoint } from '../../kube/streams/websocket.ts';
+import type { Turn } from '../../lib/byte-turns.ts';
 import type { Way } from '../audit.ts';
 import type { DirectWay } from '../direct-way.ts';
 import { EndMarkerFilter } from './end-marker.ts';
@@ -91,13 +92,13 @@ export async function startInPod(
   endpoint: StreamEndpoint,
   target: PodTarget,
   what: What,
-  signal?: AbortSignal,
+  { signal, turn }: { signal?: AbortSignal; turn?: Turn },
 ): Promise<PodProcess> {
   const endMarker = `berth:${randomWord()}`;
   const launch = { ...launchOf(what), endMarker };
   const tty = launch.terminal !== undefined;
   const command = launcher({ tools: target.tools, tty });
-  const stream = await execInPod(endpoint, target, { command, tty, signal });
+  const stream = await execInPod(endpoint, target, { command, tty, signal, turn });
   try {
     await sendScript(stream, launch, target);
   } catch (error) {
@@ -166,16 +167,17 @@ async function startOnLink(
 interface Ways {
   endpoint: StreamEndpoint;
   direct: Pick<DirectWay, 'to'>;
+  turn: Turn;
 }
 
 /** Starts what a session asks for, by the direct way where it is open. Rejects with an error that says why not. */
 export async function startProgram(
-  { endpoint, direct }: Ways,
+  { endpoint, direct, turn }: Ways,
   target: PodTarget,
   what: What,
   signal: AbortSignal,
 ): Promise<PodProcess> {
   const link = await direct.to(target);
-  if (link === undefined) return await startInPod(endpoint, target, what, signal);
+  if (link === undefined) return await startInPod(endpoint, target, what, { signal, turn });
   return await startOnLink(endpoint, target, what, link);
 }

@@ -180,7 +180,7 @@ export class ProgramSession {
       env: new Map<string, string | Buffer>([...this.#env, ...this.#addresses()]),
     };
     try {
-      const ways = { endpoint: gateway.endpoint, direct: this.#connection.direct };
+      const ways = { endpoint: gateway.endpoint, direct: this.#connection.direct, turn: this.#connection.turn };
       return await startProgram(ways, instance.target, launch, this.#ended.signal);
     } catch (error) {
       gateway.log.warn({ connection: id, err: error }, 'Session was not started');

@@ -11,6 +11,7 @@ import { channelWrites } from '../../kube/streams/channel-writes.ts';
 import type { StreamEndpoint } from '../../kube/streams/websocket.ts';
 import type { BlockedPods } from '../../direct/blocked-pods.ts';
 import type { Dial } from '../../direct/dial.ts';
+import { type ByteTurns, PacedSource, type Turn } from '../../lib/byte-turns.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Portion } from '../../lib/shares.ts';
 import type { AuditSink, Visitor } from '../audit.ts';
@@ -38,6 +39,8 @@ export interface TerminalDeps {
   /** Connects to the helpers of the direct way. */
   dial: Dial;
   blocked: BlockedPods;
+  /** In which tenants pass bytes. */
+  turns: ByteTurns;
   directory: InstanceDirectory;
   callers: Callers;
   audit: AuditSink;
@@ -91,6 +94,8 @@ export class Terminal {
   /** What the client has shown of that; undefined for a client that does not say. */
   #shown: number | undefined;
   readonly #goOn: (() => void)[] = [];
+  readonly #turn: Turn;
+  readonly #source: PacedSource;
   /** Monotonic milliseconds. */
   #askedAt = -Infinity;
 
@@ -103,6 +108,8 @@ export class Terminal {
     this.#caller = caller;
     this.#access = this.#watched(caller);
     this.#screen = { ...opening.screen };
+    this.#turn = deps.turns.of(namespace);
+    this.#source = new PacedSource(this.#turn, () => this.#steer());
     this.#client = new ClientSocket(socket, {
       frame: (channel, bytes) => this.#onFrame(channel, bytes),
       closed: () => this.#ended.abort(),
@@ -156,6 +163,7 @@ export class Terminal {
   }
 
   #onFrame(channel: number, bytes: Buffer): void {
+    this.#source.took(bytes.length);
     if (channel === STDIN) this.#type(bytes);
     // The end of input closes the pipe of a command, and would hang a terminal up.
     else if (channel === CLOSE && bytes[0] === STDIN && this.#opening.command !== undefined) this.#process?.stdin.end();
@@ -170,8 +178,14 @@ export class Terminal {
     this.#bytesIn += bytes.length;
     // A program that reads nothing holds the client back, and no bytes pile up here.
     if (stdin.write(Buffer.from(bytes))) return;
-    this.#client.pause();
-    stdin.once('drain', () => this.#client.resume());
+    this.#steer();
+    stdin.once('drain', () => this.#steer());
+  }
+
+  #steer(): void {
+    if (this.#process === undefined || this.#source.isWaiting || this.#process.stdin.writableNeedDrain)
+      this.#client.pause();
+    else this.#client.resume();
   }
 
   #resize(bytes: Buffer): void {
@@ -244,8 +258,8 @@ export class Terminal {
         command === undefined
           ? ({ action: { kind: 'shell' }, terminal: this.#screen } as const)
           : ({ action: { kind: 'command', command } } as const);
-      const direct = new DirectWay({ ...this.#deps, portion: NO_WIDE_WINDOWS }, signal);
-      this.#process = await startProgram({ endpoint, direct }, this.#opening.target, launch, signal);
+      const direct = new DirectWay({ ...this.#deps, portion: NO_WIDE_WINDOWS, turn: this.#turn }, signal);
+      this.#process = await startProgram({ endpoint, direct, turn: this.#turn }, this.#opening.target, launch, signal);
     } catch (error) {
       if (this.#reason !== undefined) return { code: NO_STATUS, message: this.#reason };
       if (!signal.aborted) log.warn({ terminal: this.#id, err: error }, 'Terminal was not opened');

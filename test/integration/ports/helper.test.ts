@@ -3,6 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { OpenRequest } from '../../../src/direct/link-channel.ts';
+import { NO_TURN } from '../../../src/lib/byte-turns.ts';
 import { socketOf } from '../../../src/ports/link-socket.ts';
 import { freePorts } from '../../../tools/lib/free-ports.ts';
 import { buildPrograms } from '../../../tools/lib/images/tools-image.ts';
@@ -40,7 +41,7 @@ withGo('the helper for ports', () => {
     const links = await Promise.all([helper.link(), helper.link()]);
     const answers = links.flatMap((link) =>
       ['abc', 'de'].map(async (sent) => {
-        const socket = socketOf(link.open({ port }));
+        const socket = socketOf(link.open({ port }), NO_TURN);
         socket.end(sent);
         return await text(socket);
       }),
@@ -51,7 +52,7 @@ withGo('the helper for ports', () => {
 
   it('says in the words of the kernel why a port does not answer', async () => {
     const link = await helper.link();
-    const socket = socketOf(link.open({ port: closedPort }));
+    const socket = socketOf(link.open({ port: closedPort }), NO_TURN);
     await waitFor('its end', () => socket.destroyed);
     expect(socket.errored).toMatchObject({ message: 'connection refused' });
     link.close();

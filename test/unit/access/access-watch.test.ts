@@ -11,7 +11,7 @@ import { type FakeClock, fakeClock } from '../../support/fake-clock.ts';
 
 const CALLER: Caller = { keyId: 'uid', namespace: 'team' };
 const PERSON: Caller = { ...CALLER, keyId: 'person/ab/9999999999999', vouchedUntil: Date.UTC(2026, 0, 1, 0, 1) };
-const USE: Use = { scope: 'models', model: 'org/small' };
+const USE: Use = { scope: 'models', model: 'org/small', isOneCall: true };
 
 let version = 0;
 /** A cache keeps the object that it has of a version. */

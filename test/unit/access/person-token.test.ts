@@ -20,6 +20,7 @@ const CLAIMS: PersonClaims = {
   scopes: ['compute:read'],
   expires: 2000,
   until: 9000,
+  session: 'sealed',
 };
 
 it('says what was signed, until it ends', async () => {
@@ -75,6 +76,7 @@ describe('another JWT of the same key', () => {
     namespace: 'team-a',
     scopes: ['compute:read'],
     until: 9000,
+    session: 'sealed',
   };
   const header = { alg: 'EdDSA', typ: 'berth-person+jwt' };
   const sign = (given: object, head: object = header, key: KeyObject | Uint8Array = KEY) =>

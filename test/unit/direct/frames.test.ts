@@ -2,20 +2,22 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FrameError, FrameReader, FROM_POD, headerOf } from '../../../src/direct/frames.ts';
 
-/** What a reader makes of chunks: outputs put together, as pieces say nothing. */
-function readAll(chunks: readonly Uint8Array[]): string[] {
-  const seen: { key: string; bytes: Buffer; whole: boolean }[] = [];
+/** What a reader makes of chunks, by channel and kind: outputs put together, as pieces say nothing. */
+function readAll(chunks: readonly Uint8Array[]): Record<string, string[]> {
+  const seen: Record<string, string[]> = {};
   const reader = new FrameReader({
     output: (type, channel, bytes) => {
-      const last = seen.at(-1);
-      const key = `${type}:${channel}`;
-      if (last?.key === key && !last.whole) last.bytes = Buffer.concat([last.bytes, bytes]);
-      else seen.push({ key, bytes, whole: false });
+      const all = (seen[`${type}:${channel}`] ??= ['']);
+      all.push(`${all.pop()}${bytes.toString('hex')}`);
     },
-    control: (type, channel, bytes) => seen.push({ key: `${type}:${channel}`, bytes, whole: true }),
+    control: (type, channel, bytes) => {
+      // Whatever came of an output came before it.
+      for (const [place, all] of Object.entries(seen)) if (place.endsWith(`:${channel}`)) all.push('');
+      (seen[`${type}:${channel}`] ??= []).push(bytes.toString('hex'));
+    },
   });
   for (const chunk of chunks) reader.read(Buffer.from(chunk));
-  return seen.map(({ key, bytes }) => `${key}:${bytes.toString('hex')}`);
+  return seen;
 }
 
 const frame = fc.record({
@@ -41,6 +43,19 @@ describe('FrameReader', () => {
         expect(readAll(pieces)).toEqual(readAll([all]));
       }),
     );
+  });
+
+  it('gives all that a chunk has of an output in one piece, and before what follows it', () => {
+    const frames = Array.from({ length: 900 }, (_, index) =>
+      Buffer.concat([headerOf(FROM_POD.stdout, 1 + (index % 2), 1), Buffer.of(index % 2)]),
+    );
+    const seen: string[] = [];
+    const reader = new FrameReader({
+      output: (_type, channel, bytes) => seen.push(`${channel}: ${bytes.length} of ${bytes[0]}`),
+      control: (_type, channel) => seen.push(`${channel} ends`),
+    });
+    reader.read(Buffer.concat([...frames, headerOf(FROM_POD.outputEnd, 1, 0), ...frames.slice(0, 2)]));
+    expect(seen).toEqual(['1: 450 of 0', '2: 450 of 1', '1 ends', '1: 1 of 0', '2: 1 of 1']);
   });
 
   it('refuses a control frame that would fill the memory', () => {

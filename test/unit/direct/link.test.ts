@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FIRST_WINDOW, LARGEST_WINDOW } from '../../../src/direct/credited-output.ts';
 import { DirectLink } from '../../../src/direct/direct-link.ts';
 import { FROM_POD, headerOf, TO_POD } from '../../../src/direct/frames.ts';
+import { NO_TURN } from '../../../src/lib/byte-turns.ts';
 import { FairBytes } from '../../../src/lib/shares.ts';
 import { DirectPod } from '../../support/direct-pod.ts';
 import { fakeClock, settle, type FakeClock } from '../../support/fake-clock.ts';
@@ -14,7 +15,7 @@ function linked(room = 0): { pod: DirectPod; link: DirectLink; clock: FakeClock;
   const pod = new DirectPod();
   const clock = fakeClock();
   const shared = new FairBytes(room);
-  return { pod, clock, shared, link: new DirectLink(pod.wire, clock, shared.of('team')) };
+  return { pod, clock, shared, link: new DirectLink(pod.wire, clock, { portion: shared.of('team'), turn: NO_TURN }) };
 }
 
 function granted(pod: DirectPod): number {

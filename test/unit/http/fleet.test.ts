@@ -73,7 +73,7 @@ const UNLIMITED = { gpu_ceilings: [], instances_max: null };
 
 function personWith(scopes: PrincipalScope[]): Promise<string> {
   const [expires, until] = [Date.now() + 45_000, Date.now() + 3_600_000];
-  const claims = { id: 'ab'.repeat(16), username: 'ann', namespace: 'team', scopes, expires, until };
+  const claims = { id: 'ab'.repeat(16), username: 'ann', namespace: 'team', scopes, expires, until, session: 'sealed' };
   return signPersonToken(claims, personSigningKey(Buffer.alloc(32, 1)));
 }
 

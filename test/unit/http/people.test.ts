@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { expect, it } from 'vitest';
-import { findPrincipal, type Principal } from '../../../src/access/principal.ts';
+import { type AskDashboard, findPrincipal, type Principal } from '../../../src/access/principal.ts';
 import { personSigningKey, publicPart, signPersonToken } from '../../../src/access/person-token.ts';
 import { Authenticator } from '../../../src/access/authenticator.ts';
 import { acceptPeople, People } from '../../../src/http/interface/auth/people.ts';
@@ -23,7 +23,8 @@ function world() {
     asked += 1;
     return isThere ? Promise.resolve(publicPart(key)) : Promise.reject(new Error('no dashboard'));
   };
-  const vouch = (token: string, scope: string) => Promise.resolve(token === '' || scope !== 'models' ? undefined : 7);
+  const vouch: AskDashboard = ({ session, namespace, scope }) =>
+    Promise.resolve(session === 'sealed' && namespace === 'team-a' && scope === 'models' ? 7 : undefined);
   const people = new People({ readKey, vouch, clock });
   return {
     clock,
@@ -37,7 +38,7 @@ function world() {
     },
     token: () => {
       const [expires, until] = [clock.now() + 45_000, clock.now() + 3_600_000];
-      const claims = { id: 'ab'.repeat(16), username: 'ann', namespace: 'team-a', expires, until };
+      const claims = { id: 'ab'.repeat(16), username: 'ann', namespace: 'team-a', expires, until, session: 'sealed' };
       return signPersonToken({ ...claims, scopes: ['compute:read'] }, key);
     },
   };
@@ -69,7 +70,7 @@ it('finds a person in one tenant, and asks the dashboard once', async () => {
   expect(asked()).toBe(1);
 });
 
-it('asks the dashboard about a person again, with the token', async () => {
+it('asks the dashboard about a person again, with the session in the token', async () => {
   const { people, token } = world();
   const caller = await callerOf(people, `Bearer ${await token()}`);
   expect([await caller?.vouch?.('models'), await caller?.vouch?.('compute:read')]).toEqual([7, undefined]);

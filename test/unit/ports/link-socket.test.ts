@@ -4,6 +4,7 @@ import { beforeEach, expect, it } from 'vitest';
 import { FIRST_WINDOW } from '../../../src/direct/credited-output.ts';
 import { DirectLink } from '../../../src/direct/direct-link.ts';
 import { FROM_POD, TO_POD } from '../../../src/direct/frames.ts';
+import { NO_TURN } from '../../../src/lib/byte-turns.ts';
 import { FairBytes } from '../../../src/lib/shares.ts';
 import { socketOf } from '../../../src/ports/link-socket.ts';
 import { DirectPod } from '../../support/direct-pod.ts';
@@ -15,11 +16,11 @@ let link: DirectLink;
 
 beforeEach(() => {
   pod = new DirectPod();
-  link = new DirectLink(pod.wire, fakeClock(), new FairBytes(0).of('team'));
+  link = new DirectLink(pod.wire, fakeClock(), { portion: new FairBytes(0).of('team'), turn: NO_TURN });
 });
 
 function open() {
-  return socketOf(link.open({ port: 7000 }));
+  return socketOf(link.open({ port: 7000 }), NO_TURN);
 }
 
 it('carries bytes both ways, from before it is open', async () => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import pino from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Principal, VouchQuestion } from '../../../src/access/principal.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 import { InstancePorts } from '../../../src/ports/instance-ports.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
@@ -21,6 +22,9 @@ let clock: FakeClock;
 let instances: FakeStore<GpuInstance>;
 let isWithinLimit: boolean;
 let isAuthorized: boolean;
+/** What the dashboard was asked, and what it answers. */
+let asked: VouchQuestion[];
+let answerOfDashboard: () => number | undefined;
 
 function instance(reason: string): GpuInstance {
   const conditions = [{ type: 'Jupyter', status: 'False', reason, message: 'The image has no jupyter.' }];
@@ -37,6 +41,8 @@ const POD = {
 beforeEach(async () => {
   [isWithinLimit, isAuthorized] = [true, true];
   clock = fakeClock();
+  asked = [];
+  answerOfDashboard = () => clock.now() + 20_000;
   instances = new FakeStore<GpuInstance>();
   instances.put(instance('Answers'));
   const pods = new FakeStore<Pod>();
@@ -55,7 +61,11 @@ beforeEach(async () => {
       return Promise.resolve(uses.get(id) ?? 0);
     },
     countCall: () => Promise.resolve(isWithinLimit ? undefined : 'Wait.'),
-    isAuthorized: () => isAuthorized,
+    isAuthorized: ({ vouchedUntil = Infinity }) => isAuthorized && vouchedUntil > clock.now(),
+    vouch: async (question) => {
+      asked.push(question);
+      return answerOfDashboard();
+    },
     access: accessWhile().access,
     activity: { began: () => () => undefined },
     countConnection: () => undefined,
@@ -64,7 +74,7 @@ beforeEach(async () => {
   });
   server = createServer((request, response) => {
     const host = ports.hostOf(request);
-    const accepted = (): void => undefined;
+    const accepted = (): Promise<void> => Promise.resolve();
     const sender = { address: '192.0.2.1', protocol: 'http' } as const;
     const answer = (send: () => void): void => send();
     if (host !== undefined) void ports.page({ request, response, upgrade: undefined, sender, accepted, answer }, host);
@@ -77,24 +87,25 @@ afterEach(() => {
   server.close();
 });
 
+/** The cookies that an answer sets, as a browser sends them. */
 async function get(path: string, headers: Record<string, string>): Promise<{ status: number; cookie: string }> {
   const { port } = server.address() as AddressInfo;
   const request = httpRequest({ host: '127.0.0.1', port, path, headers, setHost: false });
   request.end();
   const [answer] = (await once(request, 'response')) as [IncomingMessage];
   await text(answer);
-  const [cookie = ''] = answer.headers['set-cookie'] ?? [];
-  return { status: answer.statusCode ?? 0, cookie: cookie.split(';', 1)[0] ?? '' };
+  const pairs = (answer.headers['set-cookie'] ?? []).map((cookie) => cookie.split(';', 1)[0]);
+  return { status: answer.statusCode ?? 0, cookie: pairs.join('; ') };
 }
 
-async function link(port = 7000): Promise<URL> {
+async function link(port = 7000, user: Pick<Principal, 'keyId' | 'namespace' | 'session'> = USER): Promise<URL> {
   const found = instances.get('t/lab');
   if (found === undefined) throw new Error('no instance');
-  return new URL((await ports.link({ user: USER, instance: found, port, prefix: '', path: '/' })).url);
+  return new URL((await ports.link({ user, instance: found, port, prefix: '', path: '/' })).url);
 }
 
-async function visitor(): Promise<{ host: string; cookie: string }> {
-  const { host, pathname, search } = await link();
+async function visitor(user = USER): Promise<{ host: string; cookie: string }> {
+  const { host, pathname, search } = await link(7000, user);
   const { cookie } = await get(pathname + search, { host });
   return { host, cookie };
 }
@@ -119,6 +130,56 @@ describe('a visitor', () => {
     expect((await get('/', known)).status).toBe(502);
     clock.stall(1);
     expect((await get('/', known)).status).toBe(401);
+  });
+});
+
+describe('a person', () => {
+  const person = (id = 'ab', session = 'sealed') => ({
+    keyId: `person/${id}/${clock.now() + 3_600_000}`,
+    namespace: 't',
+    session,
+  });
+
+  it('is asked for at the dashboard, twice a second at most, and is out at once when it says no', async () => {
+    const known = await visitor(person());
+    for (let count = 0; count < 5; count += 1) expect((await get('/', known)).status).toBe(502);
+    expect(asked).toEqual([{ session: 'sealed', namespace: 't', scope: 'compute:write' }]);
+    answerOfDashboard = () => undefined;
+    clock.stall(500);
+    expect((await get('/', known)).status).toBe(401);
+    expect(asked).toHaveLength(2);
+  });
+
+  it('has no use of a link once the role is gone', async () => {
+    const { host, pathname, search } = await link(7000, person());
+    answerOfDashboard = () => undefined;
+    expect((await get(pathname + search, { host })).status).toBe(401);
+    // It was not used up.
+    answerOfDashboard = () => clock.now() + 20_000;
+    clock.stall(500);
+    expect((await get(pathname + search, { host })).status).toBe(302);
+  });
+
+  it('comes in with the sign-in that the link is for, and with no other, which nobody is asked about', async () => {
+    const [{ host, cookie }, other] = [await visitor(person()), await visitor(person('cd', 'of-another'))];
+    const before = asked.length;
+    const [port = '', session = ''] = cookie.split('; ');
+    const [, theirs = ''] = other.cookie.split('; ');
+    for (const given of [port, `${port}; ${theirs}`, `${port}; berth_port_session=`, session])
+      expect((await get('/', { host, cookie: given })).status).toBe(401);
+    expect(asked).toHaveLength(before);
+    expect((await get('/', { host, cookie })).status).toBe(502);
+  });
+
+  it('goes on while the dashboard does not answer for as long as it has vouched, and then hears why not', async () => {
+    const known = await visitor(person());
+    answerOfDashboard = () => {
+      throw new Error('no answer');
+    };
+    clock.stall(19_999);
+    expect((await get('/', known)).status).toBe(502);
+    clock.stall(1);
+    expect((await get('/', known)).status).toBe(503);
   });
 });
 

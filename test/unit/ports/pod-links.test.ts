@@ -3,6 +3,7 @@ import pino from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { DirectAddress } from '../../../src/direct/dial.ts';
 import { FROM_POD, TO_POD } from '../../../src/direct/frames.ts';
+import { ByteTurns } from '../../../src/lib/byte-turns.ts';
 import { PodLinks } from '../../../src/ports/pod-links.ts';
 import type { PortTarget } from '../../../src/ports/target.ts';
 import { channelServer, frame, type ChannelServer } from '../../support/channel-server.ts';
@@ -53,6 +54,7 @@ beforeEach(() => {
   says(0, '{"port":50123,"certificate":"AAAA"}\n');
   links = new PodLinks({
     endpoint: kubelet.endpoint,
+    turns: new ByteTurns(clock),
     clock,
     log: pino({ level: 'info' }, { write: (line: string) => void (logged += line) }),
     dial: (address) => {
@@ -128,7 +130,13 @@ it('without tools or an address nothing is asked', async () => {
 
 it('an API server that does not answer is asked again', async () => {
   const away = { server: 'http://127.0.0.1:1', tls: {}, headers: () => Promise.resolve({}) };
-  const lost = new PodLinks({ endpoint: away, dial: () => Promise.reject(new Error('no')), clock, log: pino() });
+  const lost = new PodLinks({
+    endpoint: away,
+    dial: () => Promise.reject(new Error('no')),
+    clock,
+    log: pino(),
+    turns: new ByteTurns(clock),
+  });
   expect(await lost.connect(TARGET)).toBeUndefined();
   expect(logged).toBe('');
 });

@@ -8,6 +8,7 @@ import { BlockedPods } from '../../../src/direct/blocked-pods.ts';
 import { dialTls } from '../../../src/direct/dial.ts';
 import { DirectWay } from '../../../src/ssh/direct-way.ts';
 import { FROM_POD, headerOf } from '../../../src/direct/frames.ts';
+import { NO_TURN } from '../../../src/lib/byte-turns.ts';
 import { FairBytes } from '../../../src/lib/shares.ts';
 import { channelServer, frame, type ChannelServer } from '../../support/channel-server.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
@@ -70,7 +71,15 @@ function way(clock = fakeClock()): DirectWay {
   const log = pino({ level: 'silent' });
   const { endpoint } = kubelet;
   return new DirectWay(
-    { endpoint, dial: dialTls, clock, blocked: new BlockedPods(clock), log, portion: new FairBytes(0).of('team') },
+    {
+      endpoint,
+      dial: dialTls,
+      clock,
+      blocked: new BlockedPods(clock),
+      log,
+      portion: new FairBytes(0).of('team'),
+      turn: NO_TURN,
+    },
     gone.signal,
   );
 }

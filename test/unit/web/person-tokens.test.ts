@@ -146,48 +146,47 @@ it('is refused without a session, to another site, and at once when the account 
 });
 
 describe('what goes on for longer than its token', () => {
-  const vouched = async (token: unknown, scope: string): Promise<unknown> => {
-    const body = JSON.stringify({ token, scope });
+  const vouched = async (session: string, scope: string, namespace = 'team-a'): Promise<unknown> => {
+    const body = JSON.stringify({ session, namespace, scope });
     const answer = await fetch(`${url}/vouch`, { method: 'POST', headers: PAGE_HEADERS, body });
     return answer.status === 200 ? ((await answer.json()) as { until: unknown }).until : answer.status;
   };
-  const tokenOf = async (): Promise<string> => {
-    const answer = await ask({ cookie: await cookie() });
-    return ((await answer.json()) as { token: string }).token;
-  };
+  const sessionOf = async (): Promise<string> => (await claimsOf(await ask({ cookie: await cookie() })))?.session ?? '';
 
-  it('is vouched for as long as the person has the role, also with a token that is over', async () => {
-    const token = await tokenOf();
-    expect(await vouched(token, 'models')).toBe(clock.now() + 20_000);
+  it('is vouched for as long as the person has the role, also when the token is over', async () => {
+    const session = await sessionOf();
+    expect(await vouched(session, 'models')).toBe(clock.now() + 20_000);
     clock.stall(60_000);
-    expect(await vouched(token, 'models')).toBe(clock.now() + 20_000);
+    expect(await vouched(session, 'models')).toBe(clock.now() + 20_000);
     mayDo = ({ resource }) => resource !== 'apikeys';
-    expect([await vouched(token, 'models'), await vouched(token, 'compute:read')]).toEqual([
+    expect([await vouched(session, 'models'), await vouched(session, 'compute:read')]).toEqual([
       null,
       clock.now() + 20_000,
     ]);
   });
 
   it('ends with the account, and with the sign-in', async () => {
-    const token = await tokenOf();
+    const session = await sessionOf();
     hasAccount = false;
     clock.stall(16_000);
-    expect(await vouched(token, 'models')).toBeNull();
+    expect(await vouched(session, 'models')).toBeNull();
     hasAccount = true;
-    expect(await vouched(token, 'models')).toBe(clock.now() + 20_000);
+    expect(await vouched(session, 'models')).toBe(clock.now() + 20_000);
     clock.stall(3_600_000);
-    expect(await vouched(token, 'models')).toBeNull();
+    expect(await vouched(session, 'models')).toBeNull();
   });
 
-  it('needs a token that the dashboard made, with that scope; the session in it is for nothing else', async () => {
-    const token = await tokenOf();
-    expect(await vouched(`${token.slice(0, -4)}AAAA`, 'models')).toBeNull();
-    mayDo = ({ verb }) => verb === 'list';
-    expect(await vouched(await tokenOf(), 'models')).toBeNull();
-    const { session = '' } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as {
-      session?: string;
-    };
-    expect(session).not.toBe('');
+  it('needs a session that the dashboard sealed for this, and roles in that tenant; it is for nothing else', async () => {
+    const signIn = await cookie();
+    const session = (await claimsOf(await ask({ cookie: signIn })))?.session ?? '';
+    expect(await vouched(`${session.slice(0, -4)}AAAA`, 'models')).toBeNull();
+    expect(await vouched(signIn.split('=', 2)[1] ?? '', 'models')).toBeNull();
+    mayDo = isInside;
+    expect([await vouched(session, 'models'), await vouched(session, 'models', 'team-b')]).toEqual([
+      clock.now() + 20_000,
+      null,
+    ]);
+    expect(await vouched(session, 'fleet:read')).toBeNull();
     expect((await ask({ cookie: `__Host-berth_session=${session}` })).status).toBe(401);
     expect(Buffer.from(session, 'base64url').toString('latin1')).not.toContain('opaque');
   });

@@ -23,15 +23,18 @@ export interface PortsContext extends InstanceSource {
   connections: { keep(response: ServerResponse): void };
   /** Lets requests of strangers have their answer. */
   strangers: Step;
+  /** In which tenants begin requests. */
+  turns: { take(tenant: string, begin: () => void): void };
 }
 
-function incomingOf({ connections, strangers }: PortsContext, request: Request, response: Response): Incoming {
+function incomingOf({ connections, strangers, turns }: PortsContext, request: Request, response: Response): Incoming {
   const protocol = request.secure ? 'https' : 'http';
   const sender = { address: request.ip ?? '', protocol } as const;
   let isAccepted = false;
-  const accepted = (): void => {
+  const accepted = (tenant: string): Promise<void> => {
     isAccepted = true;
     connections.keep(response);
+    return new Promise((resolve) => turns.take(tenant, resolve));
   };
   const answer = (send: () => void) => (isAccepted ? send() : strangers(request, response, send));
   return { request, response, upgrade: upgradeOf(request), sender, accepted, answer };

@@ -30,7 +30,9 @@ export const linkSchema = named(
       port: z.int(),
       url: z
         .string()
-        .describe('Opens the port in a browser. It works once; that browser then has access for twelve hours.'),
+        .describe(
+          'Opens the port in a browser. It works once; that browser then has access for twelve hours, or until the key or sign-in ends.',
+        ),
       expires_at: timeSchema,
     })
     .describe('A link to a port of an instance, for a browser.'),

@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject, type webcrypto } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isPersonToken, personPrincipal, readPersonToken } from '../../../access/person-token.ts';
-import { type Principal, type PrincipalScope, setPrincipal } from '../../../access/principal.ts';
+import { type AskDashboard, type Principal, setPrincipal } from '../../../access/principal.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { Step } from '../step.ts';
 import { tokenOfRequest } from './middleware.ts';
@@ -12,13 +12,14 @@ const ASK_AGAIN_MS = 5_000;
 export interface PeopleDeps {
   /** Asks the dashboard for the public part of its key. */
   readKey: () => Promise<webcrypto.JsonWebKey>;
-  /** Asks the dashboard whether the person of a token still has the scope, as `Principal.vouch` does. */
-  vouch: (token: string, scope: PrincipalScope) => Promise<number | undefined>;
+  vouch: AskDashboard;
   clock: Clock;
 }
 
 /** People for whom the dashboard vouches with a signature. This process can check one and cannot make one. */
 export class People {
+  /** Asks the dashboard about a person again. */
+  readonly vouch: AskDashboard;
   readonly #deps: PeopleDeps;
   #key: KeyObject | undefined;
   /** Monotonic milliseconds. */
@@ -27,6 +28,7 @@ export class People {
 
   constructor(deps: PeopleDeps) {
     this.#deps = deps;
+    this.vouch = deps.vouch;
   }
 
   /** The caller; undefined when the token is forged or over. Rejects when the dashboard cannot be asked for its key. */
@@ -42,7 +44,9 @@ export class People {
   async #read(token: string): Promise<Principal | undefined> {
     const key = this.#key;
     const claims = key && (await readPersonToken(token, { key, now: this.#deps.clock.now() }));
-    return claims && { ...personPrincipal(claims), vouch: (scope) => this.#deps.vouch(token, scope) };
+    if (claims === undefined) return undefined;
+    const { namespace, session } = claims;
+    return { ...personPrincipal(claims), session, vouch: (scope) => this.vouch({ session, namespace, scope }) };
   }
 
   #ask(): Promise<void> {
