@@ -48,13 +48,13 @@ async function dispatch(given: readonly string[], program: Program): Promise<num
       const next = didYouMean(name, commandNames(), (one) => `berth ${one}`) ?? 'berth --help lists the commands.';
       throw usageFailure(`There is no command berth ${name}.`, next);
     }
-    await terminal.out((await import('./help.ts')).help());
+    await terminal.out((await import('./help.ts')).help(terminal.columns.out));
     return EXIT.done;
   }
   const { asksForHelp, parseCommand } = await import('./parse.ts');
   const { command, args } = found;
   if (asksForHelp(command, args)) {
-    await terminal.out((await import('./help.ts')).helpOf(command));
+    await terminal.out((await import('./help.ts')).helpOf(command, terminal.columns.out));
     return EXIT.done;
   }
   const input = parseCommand(command, args);
