@@ -159,6 +159,18 @@ describe('berth run', () => {
   });
 });
 
+it('Ctrl-C while the server rents gives back what it then answers', async () => {
+  const child = start('--', 'sh', '-c', 'sleep 60');
+  let said = '';
+  child.stderr.on('data', (part) => (said += String(part)));
+  server.whileRenting = async () => {
+    child.kill('SIGINT');
+    await waitFor('a word', () => said.includes('answers in a moment'));
+  };
+  expect([(await finished(child)).code, server.isDeleted]).toEqual([130, true]);
+  expect(said).toContain('i-run1 is given back.\nberth: Nothing runs.');
+});
+
 describe('Ctrl-C at a terminal of 60 columns asks, and', () => {
   const begin = async () => {
     const line = `'${process.execPath}' '${MAIN}' run -- sh -c 'echo begun; sleep 2; echo over'`;
