@@ -6,7 +6,7 @@ import { followLog, lineOf, noticeOf } from '../api/follow-log.ts';
 import { CliFailure, EXIT, usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import { followStart } from '../rent/progress.ts';
-import { fetchFiles, requireEmpty, requireFolder, requireTar, uploadFolder } from '../run/files.ts';
+import { fetchFiles, requireEmpty, requireFolder, requireTar, requireWritable, uploadFolder } from '../run/files.ts';
 import { nonceOf, readLine, runScript } from '../run/script.ts';
 import type { Session } from '../session.ts';
 import { logLine, plain } from '../text.ts';
@@ -215,6 +215,7 @@ async function checkFolders(input: Input): Promise<void> {
   const [folder, output] = [input.text('upload'), input.text('output')];
   if (folder !== undefined) await requireFolder(folder);
   if (output !== undefined) await requireEmpty(output);
+  if (!input.flag('no-fetch')) await requireWritable(output ?? 'berth-ID');
   if (folder !== undefined || !input.flag('no-fetch')) await requireTar();
 }
 

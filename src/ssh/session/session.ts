@@ -23,7 +23,9 @@ const MAX_ARGUMENT = 128 * 1024 - 1;
 /** Of a variable or a terminal. */
 const MAX_NAME_LENGTH = 256;
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
-const VARIABLES = `a variable of your client was not set: a session takes ${MAX_ENV} of together at most ${MAX_ENV_LENGTH} bytes, of which one has at most ${MAX_ARGUMENT} with its name, and names of letters, digits and _.`;
+/** The script of a session needs them. */
+const OURS: ReadonlySet<string> = new Set([SESSION_VARIABLE, 'IFS']);
+const VARIABLES = `a variable of your client was not set: a session takes ${MAX_ENV} of together at most ${MAX_ENV_LENGTH} bytes, of which one has at most ${MAX_ARGUMENT} with its name, and names of letters, digits and _ other than IFS.`;
 const TERM = `there is no terminal: its kind (TERM) has more than ${MAX_NAME_LENGTH} bytes.`;
 const AGENT =
   'agent forwarding (-A) is not offered: any root user in the instance could sign with your keys. Use a key that opens one repository, or push to the instance from your machine.';
@@ -110,7 +112,7 @@ export class ProgramSession {
     const length = name.length + 1 + value.length;
     const isFree = this.#env.size < MAX_ENV && this.#envLength + length <= MAX_ENV_LENGTH;
     const fits = isFree && length <= MAX_ARGUMENT && !value.includes(0);
-    const isAllowed = name.length <= MAX_NAME_LENGTH && ENV_NAME.test(name) && name !== SESSION_VARIABLE;
+    const isAllowed = name.length <= MAX_NAME_LENGTH && ENV_NAME.test(name) && !OURS.has(name);
     if (!fits || !isAllowed) {
       this.#connection.notices.add(VARIABLES);
       return false;

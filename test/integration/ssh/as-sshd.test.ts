@@ -74,7 +74,7 @@ const commandOf = (bytes: number): string => {
 };
 const valueOf = (bytes: number): Readonly<Record<string, string>> => ({ LC_TEST: 'x'.repeat(bytes - NAME.length) });
 const VARIABLES =
-  'berth: a variable of your client was not set: a session takes 129 of together at most 262144 bytes, of which one has at most 131071 with its name, and names of letters, digits and _.\n';
+  'berth: a variable of your client was not set: a session takes 129 of together at most 262144 bytes, of which one has at most 131071 with its name, and names of letters, digits and _ other than IFS.\n';
 
 /** Without a child, which a signal may meet or miss: bash tells of one that it met. */
 const NAP = 'exec 9<> <(:); while :; do read -rt 0.05 -u 9; done';

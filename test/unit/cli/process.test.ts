@@ -181,6 +181,18 @@ it.each([
   expect(/^remotecommand (.*)$/m.exec(stdout.toString())?.[1] ?? 'none').toBe(expected);
 });
 
+it('what the system of the machine refuses is no fault of berth', async () => {
+  const file = join(home, 'file');
+  await writeFile(file, '');
+  const env = { HOME: file, XDG_CONFIG_HOME: '' };
+  const child = await start(['login', 'URL'], (_request, response) => response.end('{}'), { env });
+  const { code, stderr } = await finished(child, 'key');
+  expect([code, stderr]).toEqual([
+    1,
+    `berth: not a directory, mkdir '${file}/.config/berth'.\nMend that on this machine, and run the command again.\n`,
+  ]);
+});
+
 it('what is piped has no colour and is as wide as it is', async () => {
   const name = 'NVIDIA-'.padEnd(100, 'X');
   const offer = { ...OFFER, gpu_name: name, gpu_memory_mb: 1, isolation: 'whole', disk_gb_max: 1, memory_mb: 1 };
