@@ -1,13 +1,12 @@
 import { COMMANDS, GROUPS } from './table/commands.ts';
 import type { Command, Options } from './options.ts';
+import { pairs } from './text.ts';
+import { wrapped } from './width.ts';
 
 /** Every command has it. */
 export const HELP: Options = { help: { type: 'boolean', short: 'h', help: 'print this' } };
 
-const HEAD = `Usage: berth COMMAND
-
-Rents GPUs of a Berth server. berth COMMAND --help has its options.
-`;
+const ABOUT = 'Rents GPUs of a Berth server. berth COMMAND --help has its options.';
 
 /** What holds for all commands. */
 export const TAIL_LINES = [
@@ -19,44 +18,50 @@ export const TAIL_LINES = [
   '125 the end of a run is not known, 130 interrupted.',
 ];
 
-const TAIL = `
-Other
-  completion SHELL     print a completion script for bash, zsh or fish
-  man                  print the manual page: berth man | man -l -
-  help, --help         print this
-  version, -v          print the version
-
-${TAIL_LINES.join('\n')}
-`;
+const OTHERS: readonly (readonly [name: string, summary: string])[] = [
+  ['completion SHELL', 'print a completion script for bash, zsh or fish'],
+  ['man', 'print the manual page: berth man | man -l -'],
+  ['help, --help', 'print this'],
+  ['version, -v', 'print the version'],
+];
 
 export function usageOf({ name, operands }: Command): string {
   return [name, ...operands].join(' ');
 }
 
-/** What `berth --help` prints. */
-export function help(): string {
-  const width = 21;
-  const groups = GROUPS.map(([title, commands]) => {
-    const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width - 1)} ${summary}\n`);
-    return `\n${title}\n${lines.join('')}`;
-  });
-  return `${HEAD}${groups.join('')}${TAIL}`;
+const WIDTH_OF_NAMES = 20;
+
+/** Names and what they do, indented, in lines that go on below where the screen ends. */
+function listed(rows: readonly (readonly [name: string, text: string])[], width: number | undefined): string {
+  return pairs(
+    rows.map(([name, text]) => [`  ${name}`.padEnd(WIDTH_OF_NAMES + 1), text]),
+    width,
+  );
+}
+
+/** What `berth --help` prints, on a screen of that width. */
+export function help(width?: number): string {
+  const groups = GROUPS.map(
+    ([title, commands]) => [title, commands.map(({ name, summary }) => [name, summary] as const)] as const,
+  );
+  const lists = [...groups, ['Other', OTHERS] as const].map(([title, rows]) => `\n${title}\n${listed(rows, width)}`);
+  const fit = (line: string): string => wrapped(line, width ?? Infinity).join('\n');
+  return `Usage: berth COMMAND\n\n${fit(ABOUT)}\n${lists.join('')}\n${TAIL_LINES.map(fit).join('\n')}\n`;
 }
 
 /** What `berth COMMAND --help` prints. */
-export function helpOf(command: Command): string {
+export function helpOf(command: Command, screen?: number): string {
   const options = Object.entries({ ...command.options, ...HELP });
   const rows = options.map(([name, option]) => {
     const value = option.value === undefined ? '' : ` ${option.value}`;
     return [`  ${option.short === undefined ? '   ' : `-${option.short},`} --${name}${value}`, option.help] as const;
   });
-  const width = Math.max(...rows.map(([left]) => left.length));
   const below = COMMANDS.filter(({ name }) => name.startsWith(`${command.name} `));
   const title = command.summary.charAt(0).toUpperCase() + command.summary.slice(1);
   return [
     `Usage: berth ${usageOf(command)} [OPTION...]\n\n${title}.\n`,
     command.aliases === undefined ? '' : `Also: ${command.aliases.map((one) => `berth ${one}`).join(', ')}\n`,
-    `\nOptions\n${rows.map(([left, right]) => `${left.padEnd(width)}  ${right}\n`).join('')}`,
+    `\nOptions\n${pairs(rows, screen)}`,
     below.length === 0 ? '' : `\nSee also\n${below.map((one) => `  berth ${usageOf(one)}: ${one.summary}\n`).join('')}`,
     command.examples === undefined ? '' : `\nExamples\n${command.examples.map((line) => `  ${line}\n`).join('')}`,
   ].join('');

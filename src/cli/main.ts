@@ -48,13 +48,13 @@ async function dispatch(given: readonly string[], program: Program): Promise<num
       const next = didYouMean(name, commandNames(), (one) => `berth ${one}`) ?? 'berth --help lists the commands.';
       throw usageFailure(`There is no command berth ${name}.`, next);
     }
-    await terminal.out((await import('./help.ts')).help());
+    await terminal.out((await import('./help.ts')).help(terminal.columns.out));
     return EXIT.done;
   }
   const { asksForHelp, parseCommand } = await import('./parse.ts');
   const { command, args } = found;
   if (asksForHelp(command, args)) {
-    await terminal.out((await import('./help.ts')).helpOf(command));
+    await terminal.out((await import('./help.ts')).helpOf(command, terminal.columns.out));
     return EXIT.done;
   }
   const input = parseCommand(command, args);
@@ -67,6 +67,12 @@ async function dispatch(given: readonly string[], program: Program): Promise<num
   }
 }
 
+/** What the system of this machine said about a file, such as that nobody may write it; undefined for any other error. */
+function refusalOfSystem(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('syscall' in error) || !('path' in error)) return undefined;
+  return `${error.message.replace(/^[A-Z]+: /, '')}.`;
+}
+
 /** Runs a command line, and says on the terminal why it failed. Returns the exit status. */
 export async function runCli(words: readonly string[], program: Program): Promise<number> {
   try {
@@ -74,6 +80,12 @@ export async function runCli(words: readonly string[], program: Program): Promis
   } catch (error) {
     const { terminal } = program.session;
     if (error instanceof Error && error.name === 'OutputClosed') return EXIT.done;
+    const refusal = refusalOfSystem(error);
+    if (refusal !== undefined) {
+      terminal.say(`berth: ${refusal}`);
+      terminal.say('Mend that on this machine, and run the command again.');
+      return EXIT.failed;
+    }
     if (!(error instanceof CliFailure)) {
       terminal.say(`berth: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
       terminal.say('This is a fault of berth. Report it with the lines above.');

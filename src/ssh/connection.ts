@@ -10,7 +10,7 @@ import type { DirectWay } from './direct-way.ts';
 import type { InstanceDirectory, InstanceView } from './directory.ts';
 import type { AuthorizedKey } from './login/authorized-key.ts';
 import type { CountLogin } from './ssh-metrics.ts';
-import { isRekeying } from './ssh2/private.ts';
+import { isRekeying, unfinishedPacket } from './ssh2/private.ts';
 import type { Connection } from './ssh2/protocol.ts';
 import { type ByteTurns, PacedSource, type Turn } from '../lib/byte-turns.ts';
 import type { FairBytes } from '../lib/shares.ts';
@@ -70,6 +70,8 @@ export interface LiveConnection {
   /** The connection is being ended, with a line that says why. */
   isCut: boolean;
   notices: Notices;
+  /** Bytes of the variables of its sessions. */
+  variables: number;
 }
 
 /** Lines that the next session of a connection shows on stderr, each once, however often its cause comes. */
@@ -168,7 +170,7 @@ export function guardRekey({ client, socket, gone, gateway, id }: LiveConnection
 }
 
 function bufferedBy(connection: LiveConnection): number {
-  let bytes = connection.queue.queued();
+  let bytes = connection.queue.queued() + connection.variables + unfinishedPacket(connection.client);
   for (const channel of connection.channels) bytes += channel.buffered();
   return bytes;
 }

@@ -15,10 +15,12 @@ import {
   PROHIBITED,
   refuseChannel,
   refuseTinyPackets,
+  sendLastWords,
   RESOURCE_SHORTAGE,
   takeOverData,
   takeOverRequests,
 } from './ssh2/private.ts';
+import { MAX_PACKET } from './ssh2/load.ts';
 import { type Connection, type ServerChannel, type Session, SIGNATURES } from './ssh2/protocol.ts';
 import { SendQueue } from './ssh2/send-queue.ts';
 import { Windows } from './ssh2/windows.ts';
@@ -26,6 +28,9 @@ import { Windows } from './ssh2/windows.ts';
 const MAX_CHANNELS = 128;
 // A client that is refused reads why, and hangs up.
 const LAST_WORDS_MS = 2_000;
+/** What ssh2 says of a packet that is too long. */
+const BAD_LENGTH = 'Bad packet length';
+const TOO_LONG = `berth: a message of your client is broken, or has more than ${MAX_PACKET} bytes. Put a long command into a file, and run that, or send it to a shell: ssh HOST sh <FILE.`;
 
 export interface ClientEvents {
   /** The client offered a key or broke a rule: without a login, its end is a failure. */
@@ -152,6 +157,7 @@ function liveConnection(
     turn,
     isCut: false,
     notices: new Notices(),
+    variables: 0,
   };
 }
 
@@ -180,6 +186,9 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
   client.on('error', (error) => {
     reason = error.message;
     log.debug({ err: error }, 'Client failed');
+    if (error.message !== BAD_LENGTH) return;
+    sendLastWords(client, TOO_LONG);
+    refuse(socket, TOO_LONG);
   });
   announceSignatures(client, SIGNATURES);
   keepRightGuesses(client);

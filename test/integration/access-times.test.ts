@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
-import ssh2 from 'ssh2';
+import type { Client, ClientChannel } from 'ssh2';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { createKey } from '../../src/access/create-key.ts';
@@ -11,6 +11,7 @@ import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { SSH_KEYS } from '../../src/resources/ssh-key.ts';
 import { TENANT_LABEL } from '../../src/resources/tenants/tenant-policy.ts';
 import { newEd25519Key } from '../../src/ssh/login/ed25519-key.ts';
+import { ssh2 } from '../../src/ssh/ssh2/load.ts';
 import { account, BERTH_EDIT, KEY_RIGHTS } from '../support/accounts.ts';
 import { type BerthProcess, startBerth } from '../support/berth-process.ts';
 import { describeWith } from '../support/needs.ts';
@@ -106,7 +107,7 @@ const BY_KEY: Record<string, WayIn> = {
   },
 };
 
-async function sshClient(): Promise<ssh2.Client> {
+async function sshClient(): Promise<Client> {
   const client = new ssh2.Client();
   client.on('error', () => undefined);
   const instance = await tenant.client.get(GPU_INSTANCES, { namespace: tenant.name, name: 'lab' });
@@ -126,13 +127,13 @@ async function sshClient(): Promise<ssh2.Client> {
 const BY_SSH: Record<string, WayIn> = {
   'SSH session': async () => {
     const client = await sshClient();
-    const { promise, resolve, reject } = Promise.withResolvers<ssh2.ClientChannel>();
+    const { promise, resolve, reject } = Promise.withResolvers<ClientChannel>();
     client.exec('sleep 600', (error, channel) => (error ? reject(error) : resolve(channel)));
     return { ended: once((await promise).resume(), 'close') };
   },
   'SSH tunnel': async () => {
     const client = await sshClient();
-    const { promise, resolve, reject } = Promise.withResolvers<ssh2.ClientChannel>();
+    const { promise, resolve, reject } = Promise.withResolvers<ClientChannel>();
     client.forwardOut('127.0.0.1', 1, '127.0.0.1', 7000, (error, channel) =>
       error ? reject(error) : resolve(channel),
     );

@@ -39,6 +39,8 @@ export interface RunServer extends AsyncDisposable {
   workspace: string;
   /** Changes what the instance is; the program does not start in one that fails. */
   state: { state: string; reason: string; message: string };
+  /** What happens while the server rents. */
+  whileRenting: () => Promise<void>;
   /** Refuses commands with this status. */
   refusesCommands: number | undefined;
   /** A folder of programs that the image has before those of this machine. */
@@ -65,6 +67,7 @@ export async function runServer(): Promise<RunServer> {
     isDeleted: false,
     workspace,
     state: { state: 'running', reason: 'Running', message: '' },
+    whileRenting: async () => undefined,
     refusesCommands: undefined,
     packsWith: undefined,
     programs: undefined,
@@ -133,6 +136,7 @@ export async function runServer(): Promise<RunServer> {
     if (path === '/offers/search') return answer({ data: [OFFER] });
     if (request.method === 'POST' && path === '/instances') {
       self.rented = (await json(request)) as NonNullable<RunServer['rented']>;
+      await self.whileRenting();
       if (self.state.state === 'running') start();
       return answer(record(), 201);
     }

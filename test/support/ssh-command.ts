@@ -1,4 +1,4 @@
-import ssh2 from 'ssh2';
+import { ssh2 } from '../../src/ssh/ssh2/load.ts';
 
 /** Runs `true` by SSH. Returns what was said on stderr; undefined when the login fails. */
 export async function sshTrue(login: {

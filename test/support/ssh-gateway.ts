@@ -1,11 +1,12 @@
 import pino from 'pino';
-import ssh2 from 'ssh2';
+import type { Client } from 'ssh2';
 import { parseAuthorizedKey } from '../../src/ssh/login/authorized-key.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { InstanceView } from '../../src/ssh/directory.ts';
 import { newEd25519Key } from '../../src/ssh/login/ed25519-key.ts';
 import { DEFAULT_CEILINGS } from '../../src/resources/tenants/ceilings.ts';
 import { SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
+import { ssh2 } from '../../src/ssh/ssh2/load.ts';
 
 export interface LoneGateway {
   server: SshServer;
@@ -65,10 +66,10 @@ export async function loginTo(
   server: SshServer,
   privateKey: string,
   onBanner: (text: string) => void = () => undefined,
-): Promise<ssh2.Client | undefined> {
+): Promise<Client | undefined> {
   const client = new ssh2.Client();
   client.on('error', () => undefined).on('banner', onBanner);
-  const done = new Promise<ssh2.Client | undefined>((resolve) => {
+  const done = new Promise<Client | undefined>((resolve) => {
     client.once('ready', () => resolve(client)).once('close', () => resolve(undefined));
   });
   client.connect({ host: '127.0.0.1', port: server.address.port, username: 'i-one', privateKey });

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { IncomingMessage, request as Request } from 'node:http';
+import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Environment } from '../settings.ts';
@@ -28,9 +29,14 @@ export class ProxyRefusal extends Error {
   }
 }
 
-/** Node's HTTP. That of TLS takes the most time of a start, so it is loaded where it is needed. */
-async function clientFor({ protocol }: URL): Promise<{ request: typeof Request }> {
-  return protocol === 'https:' ? await import('node:https') : await import('node:http');
+const load = createRequire(import.meta.url);
+
+/**
+ * Node's HTTP. That of TLS takes the most time of a start, so it is loaded where it is needed. An import would read every
+ * export of node:http, and one of them loads a client of WebSockets, which takes longer than all of a command.
+ */
+function clientFor({ protocol }: URL): { request: typeof Request } {
+  return load(protocol === 'https:' ? 'node:https' : 'node:http') as { request: typeof Request };
 }
 
 /** A connection to the host of the URL through the proxy, without TLS yet. */
@@ -42,7 +48,7 @@ async function tunnel(
 ): Promise<Duplex> {
   const to = `${url.hostname}:${url.port || 443}`;
   const limit = AbortSignal.timeout(PROXY_MS);
-  const request = (await clientFor(proxy)).request({
+  const request = clientFor(proxy).request({
     host: bare(proxy.hostname),
     port: proxy.port || (proxy.protocol === 'https:' ? 443 : 80),
     method: 'CONNECT',
@@ -66,7 +72,7 @@ export async function requestTo(url: URL, { method, headers, signal }: Outgoing,
   const isTls = url.protocol === 'https:';
   const ca = isTls ? authoritiesOf(env) : undefined;
   const trust = ca && { ca };
-  const { request } = await clientFor(isTls || proxy === undefined ? url : proxy);
+  const { request } = clientFor(isTls || proxy === undefined ? url : proxy);
   if (proxy === undefined) return request(url, { ...options, ...trust, agent: false });
   if (!isTls) {
     const to = {

@@ -100,12 +100,33 @@ async function create(api: Api, body: Record<string, unknown>, session: Session)
   }
 }
 
+/**
+ * Calls what rents, and says whether Ctrl-C came meanwhile. It waits for the answer then: nothing is to be rented whose id
+ * nobody was told. A second Ctrl-C ends the program.
+ */
+async function untilAnswered<T>(call: () => Promise<T>, { terminal }: Session): Promise<[T, isInterrupted: boolean]> {
+  let signals = 0;
+  const listener = (): void => {
+    signals += 1;
+    if (signals === 1)
+      return terminal.say('The server was asked, and answers in a moment. Ctrl-C again does not wait.');
+    terminal.say('Something may be rented: berth ls lists it.');
+    process.exit(EXIT.interrupted);
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, listener);
+  try {
+    return [await call(), signals > 0];
+  } finally {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeListener(signal, listener);
+  }
+}
+
 /** Asks for what is not given, and rents. `before` runs once the person has said yes. */
 export async function rentWith(
   input: Input,
   session: Session,
   { body, before }: { body: Record<string, unknown>; before?: (api: Api) => Promise<void> },
-): Promise<{ api: Api; created: InstanceRecord }> {
+): Promise<{ api: Api; created: InstanceRecord; isInterrupted: boolean }> {
   const { terminal } = session;
   const api = await session.api();
   const found = await offersFor(api, input);
@@ -118,10 +139,10 @@ export async function rentWith(
   if (input.flag('yes')) terminal.say(`${what}.`);
   if (!(await confirm(session, `${what}?`, input.flag('yes')))) throw new CliFailure('Nothing was rented.');
   await before?.(api);
-  const created = await create(api, { ...body, ...place }, session);
+  const [created, isInterrupted] = await untilAnswered(() => create(api, { ...body, ...place }, session), session);
   terminal.say(`Rented ${created.id}.`);
   for (const warning of created.warnings) terminal.say(`Warning: ${plain(warning)}`);
-  return { api, created };
+  return { api, created, isInterrupted };
 }
 
 /** `berth rent`: rents an instance, and tells about its start until a login works. */
@@ -132,12 +153,18 @@ export async function rent(input: Input, session: Session): Promise<void> {
     throw usageFailure('The words after -- are for the image of an instance with --runtype args.', next);
   }
   const hasLogin = body['args'] === undefined && input.text('runtype') !== 'args';
-  const { api, created } = await rentWith(input, session, {
+  const { api, created, isInterrupted } = await rentWith(input, session, {
     body,
     ...(hasLogin && { before: (found: Api) => offerKey(found, session) }),
   });
+  if (isInterrupted) throw staysRented(created.id);
   const record = input.flag('no-wait') ? created : await waitFor(api, created, session);
   await printRented(session, record, input);
+}
+
+function staysRented(id: string): CliFailure {
+  const next = `berth show ${id} says how far it is, and berth rm ${id} gives it back.`;
+  return new CliFailure(`${id} stays rented and keeps starting.`, { exitCode: EXIT.interrupted, next });
 }
 
 /** Follows the start, until Ctrl-C: that ends the following alone. */
@@ -145,8 +172,7 @@ async function waitFor(api: Api, { id }: InstanceRecord, session: Session): Prom
   const left = new AbortController();
   const leave = (): void => left.abort();
   const interrupted = once(left.signal, 'abort').then(() => {
-    const next = `berth show ${id} says how far it is, and berth rm ${id} gives it back.`;
-    throw new CliFailure(`${id} stays rented and keeps starting.`, { exitCode: EXIT.interrupted, next });
+    throw staysRented(id);
   });
   process.once('SIGINT', leave);
   try {

@@ -6,7 +6,7 @@ import { followLog, lineOf, noticeOf } from '../api/follow-log.ts';
 import { CliFailure, EXIT, usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import { followStart } from '../rent/progress.ts';
-import { fetchFiles, requireEmpty, requireFolder, requireTar, uploadFolder } from '../run/files.ts';
+import { fetchFiles, requireEmpty, requireFolder, requireTar, requireWritable, uploadFolder } from '../run/files.ts';
 import { nonceOf, readLine, runScript } from '../run/script.ts';
 import type { Session } from '../session.ts';
 import { logLine, plain } from '../text.ts';
@@ -118,7 +118,7 @@ async function upload({ api, id, left }: Run, input: Input, session: Session): P
 }
 
 /** Gives the instance back. Says so loudly where that fails: it is still billed. */
-async function giveBack({ api, id }: Run, session: Session): Promise<void> {
+async function giveBack({ api, id }: Pick<Run, 'api' | 'id'>, session: Session): Promise<void> {
   const remove = (): Promise<unknown> => api.call('DELETE', instancePath(id));
   await persist(remove, session).catch((error: unknown) => {
     if (error instanceof ApiFailure && error.status === 404) return;
@@ -215,6 +215,7 @@ async function checkFolders(input: Input): Promise<void> {
   const [folder, output] = [input.text('upload'), input.text('output')];
   if (folder !== undefined) await requireFolder(folder);
   if (output !== undefined) await requireEmpty(output);
+  if (!input.flag('no-fetch')) await requireWritable(output ?? 'berth-ID');
   if (folder !== undefined || !input.flag('no-fetch')) await requireTar();
 }
 
@@ -227,8 +228,13 @@ async function begin(input: Input, session: Session): Promise<Begun> {
   const nonce = randomBytes(8).toString('hex');
   const script = runScript({ nonce, upload: input.text('upload') !== undefined, fetch: !input.flag('no-fetch') });
   const body = { ...(await bodyOf(input, session)), command: ['/bin/sh', '-c', script, 'berth-run'] };
-  const { api, created } = await rentWith(input, session, { body });
-  return { api, id: created.id, nonce };
+  const { api, created, isInterrupted } = await rentWith(input, session, { body });
+  const { id } = created;
+  if (isInterrupted) {
+    await giveBack({ api, id }, session);
+    throw new CliFailure('Nothing runs.', { exitCode: EXIT.interrupted });
+  }
+  return { api, id, nonce };
 }
 
 /** Comes back to a run that goes on. */

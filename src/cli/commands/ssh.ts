@@ -180,26 +180,37 @@ function blockOf(record: InstanceRecord, login: Login, knownHosts: string, ident
   return `${lines.join('\n')}\n`;
 }
 
-/**
- * Writes a line at the start of a file of the user, unless the file has it. All other bytes stay, whatever their encoding.
- * The file is replaced in one step, and a link to it stays a link. Returns whether it was changed.
- */
-export async function prependLine(path: string, line: string): Promise<boolean> {
-  const before = await bytesOf(path);
-  if (before.toString('latin1').split(/\r?\n/).includes(Buffer.from(line).toString('latin1'))) return false;
+/** Gives a file another content in one step. A link to it stays a link, and its mode as it was. */
+async function replace(path: string, content: Buffer): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const isThere = (await lstat(path).catch(() => undefined)) !== undefined;
   const target = isThere ? await realpath(path) : path;
   const mode = isThere ? (await stat(target)).mode : 0o600;
   const fresh = `${target}.berth-${process.pid}`;
   try {
-    const parts = [Buffer.from(before.length === 0 ? `${line}\n` : `${line}\n\n`), before];
-    await writeFile(fresh, Buffer.concat(parts), { mode: mode & 0o777, flag: 'wx' });
+    await writeFile(fresh, content, { mode: mode & 0o777, flag: 'wx' });
     await rename(fresh, target);
   } catch (error) {
     await rm(fresh, { force: true });
     throw error;
   }
+}
+
+/**
+ * Writes a line at the start of a file of the user, unless the file has it. All other bytes stay, whatever their encoding.
+ * Returns whether it was changed.
+ */
+export async function prependLine(path: string, line: string): Promise<boolean> {
+  const before = await bytesOf(path);
+  const keep = (error: unknown): never => {
+    throw new CliFailure(`${path} was not changed: ${plain(String(error))}.`, {
+      next: `Write this line at its start: ${line}`,
+    });
+  };
+  if (before.toString('latin1').split(/\r?\n/).includes(Buffer.from(line).toString('latin1'))) return false;
+  await replace(path, Buffer.concat([Buffer.from(before.length === 0 ? `${line}\n` : `${line}\n\n`), before])).catch(
+    keep,
+  );
   return true;
 }
 

@@ -62,6 +62,19 @@ export async function requireEmpty(path: string): Promise<void> {
   throw usageFailure(`--output ${path} ${what}.`, 'Write the path of a new folder.');
 }
 
+/** Throws when no folder can be made there: before anything is rented. */
+export async function requireWritable(path: string): Promise<void> {
+  let above = dirname(resolve(path));
+  while ((await stat(above).catch(() => undefined)) === undefined && dirname(above) !== above) above = dirname(above);
+  try {
+    await rmdir(await mkdtemp(join(above, '.berth-')));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const next = 'Write --output with another folder, or --no-fetch.';
+    throw usageFailure(`What the program writes cannot be stored in ${above}: ${plain(why)}.`, next);
+  }
+}
+
 interface Remote {
   api: Api;
   id: string;
@@ -79,6 +92,19 @@ async function runThere({ api, id }: Remote, command: string, use: (remote: Remo
   });
 }
 
+/** Bytes of names that any system takes in a command line. */
+const MOST_NAMES = 100_000;
+
+/** Packs what has these names. More than fit into a command line it reads, which not every tar can. */
+function pack(folder: string, names: readonly string[], exclude: readonly string[]): ChildProcess {
+  const words = [...exclude.map((one) => `--exclude=${one}`), '-cf', '-', '-C', folder];
+  const listed = names.map((name) => `${name}\0`).join('');
+  if (listed.length < MOST_NAMES) return tar([...words, ...names], 'ignore');
+  const packer = tar([...words, '--null', '-T', '-'], 'pipe');
+  packer.stdin?.on('error', () => undefined).end(listed);
+  return packer;
+}
+
 /** Brings the content of a folder into the working folder of the run, and lets the program begin. Returns its bytes. */
 export async function uploadFolder(to: Remote, folder: string, exclude: readonly string[]): Promise<number> {
   // Not the folder itself: its owner and its mode are those of the disk there.
@@ -88,7 +114,7 @@ export async function uploadFolder(to: Remote, folder: string, exclude: readonly
     let packed: { code: Promise<number>; said: () => string; kill: () => void } | undefined;
     await runThere(to, UNPACK, ({ stdin }) => {
       // Not before somebody reads it: Node drops the output of a program that has ended.
-      const packer = tar([...exclude.map((one) => `--exclude=${one}`), '-cf', '-', '-C', folder, ...names], 'ignore');
+      const packer = pack(folder, names, exclude);
       packer.stdout?.on('data', ({ length }: Buffer) => (bytes += length)).pipe(stdin);
       packed = { code: ended(packer), said: wordsOf(packer.stderr), kill: () => void packer.kill() };
       packed.code.catch(() => undefined);

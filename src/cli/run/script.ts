@@ -25,27 +25,27 @@ interface Plan {
  */
 export function runScript({ nonce, upload, fetch }: Plan): string {
   const wait = `echo 'berth-run ${nonce} upload'
-t=0
+_berth_t=0
 while [ ! -e ${STATE}/go ]; do
-  [ $t -lt ${UPLOAD_SECONDS} ] || { echo 'berth: no files came within ${UPLOAD_SECONDS / 60} minutes' >&2; exit 125; }
-  sleep 1; t=$((t + 1))
+  [ $_berth_t -lt ${UPLOAD_SECONDS} ] || { echo 'berth: no files came within ${UPLOAD_SECONDS / 60} minutes' >&2; exit 125; }
+  sleep 1; _berth_t=$((_berth_t + 1))
 done
 `;
   return `cd ${FOLDER} && mkdir -p ${STATE} || exit 125
-if [ -e ${STATE}/exit ]; then read -r s <${STATE}/exit
+if [ -e ${STATE}/exit ]; then read -r _berth_s <${STATE}/exit
 else
 ${upload ? wait : ''}: >${STATE}/begin; sleep 1
-"$@" & p=$! k=
-trap 'k=1; kill -TERM $p 2>/dev/null' TERM
-while :; do wait $p; s=$?; kill -0 $p 2>/dev/null || break; done
-[ -z "$k" ] || exit $s
-echo $s >${STATE}/exit
+"$@" & _berth_p=$! _berth_k=
+trap '_berth_k=1; kill -TERM $_berth_p 2>/dev/null' TERM
+while :; do wait $_berth_p; _berth_s=$?; kill -0 $_berth_p 2>/dev/null || break; done
+[ -z "$_berth_k" ] || exit $_berth_s
+echo $_berth_s >${STATE}/exit
 fi
-echo 'berth-run ${nonce} exit '$s
-sleep ${fetch ? HOLD_SECONDS : END_SECONDS} & w=$!
-trap 'kill $w' TERM
-wait $w
-exit $s`;
+echo 'berth-run ${nonce} exit '$_berth_s
+sleep ${fetch ? HOLD_SECONDS : END_SECONDS} & _berth_w=$!
+trap 'kill $_berth_w' TERM
+wait $_berth_w
+exit $_berth_s`;
 }
 
 /** The nonce of a run, in the command of its instance; undefined for an instance that is none. */
@@ -69,12 +69,15 @@ export const UNPACK = `cd ${FOLDER} && tar -xof -`;
 export const BEGIN = `: >${FOLDER}/${STATE}/go`;
 /** The exit status of PACK when there is nothing to fetch. */
 export const NOTHING = 66;
-/** Prints an archive of the files that came or changed since the program began. The tar of some small images reads no list. */
+/**
+ * Prints an archive of the files that came or changed since the program began. Where names are ended by NUL, they may have any
+ * character. The tar of some small images reads no list.
+ */
 export const PACK = `cd ${FOLDER} || exit
-find . -path ./${STATE} -prune -o '(' -type f -o -type l ')' -newer ${STATE}/begin -print >${STATE}/list
-[ -s ${STATE}/list ] || exit ${NOTHING}
-if tar -cf /dev/null -T /dev/null 2>/dev/null; then tar -cf - -T ${STATE}/list
+list() { find . -path ./${STATE} -prune -o '(' -type f -o -type l ')' -newer ${STATE}/begin "$1" >${STATE}/list; [ -s ${STATE}/list ] || exit ${NOTHING}; }
+if tar -cf /dev/null --null -T /dev/null 2>/dev/null; then list -print0; tar -cf - --null -T ${STATE}/list
 else
+  list -print
   set --
   while IFS= read -r f; do set -- "$@" "$f"; done <${STATE}/list
   tar -cf - "$@"

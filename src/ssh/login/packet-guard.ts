@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
-import { KEXINIT, screenPackets } from '../ssh2/private.ts';
+import { KEXINIT, screenPackets, unfinishedPacket } from '../ssh2/private.ts';
 import type { Connection } from '../ssh2/protocol.ts';
 
 // What an agent with twenty RSA keys of 16,384 bits sends is less.
@@ -48,7 +48,10 @@ export function guardPackets(client: Connection, socket: Socket, { clock, refuse
   });
   const countBytes = (): void => {
     if (client.authenticated) socket.off('data', countBytes);
-    else if (socket.bytesRead > LOGIN_BYTES) refuse('too many bytes before the login');
+    else if (Math.max(socket.bytesRead, unfinishedPacket(client)) > LOGIN_BYTES)
+      refuse('too many bytes before the login');
   };
   socket.on('data', countBytes);
+  // What came with the greeting is being read.
+  setImmediate(countBytes);
 }

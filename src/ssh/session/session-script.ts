@@ -43,12 +43,12 @@ export interface Launch {
 export function launcher(options: { tools: boolean; tty: boolean }): readonly string[] {
   const shell = options.tools ? [BUSYBOX, 'sh'] : ['/bin/sh'];
   const stty = options.tools ? `${BUSYBOX} stty` : 'stty';
-  const read = 'IFS= read -r _b && eval "$(printf %b "$_b")"';
+  const read = 'IFS= read -r _berth_b && eval "$(printf %b "$_berth_b")"';
   if (!options.tty) return [...shell, '-c', read];
   return [
     ...shell,
     '-c',
-    `_s=$(${stty} -g); ${stty} raw -echo; printf '\\001'; IFS= read -r _b; ${stty} "$_s"; eval "$(printf %b "$_b")"`,
+    `_berth_s=$(${stty} -g); ${stty} raw -echo; printf '\\001'; IFS= read -r _berth_b; ${stty} "$_berth_s"; eval "$(printf %b "$_berth_b")"`,
   ];
 }
 
@@ -57,7 +57,7 @@ export const DIRECT_LAUNCHER: readonly string[] = [
   BUSYBOX,
   'sh',
   '-c',
-  'IFS= read -r _b <&3; exec 3<&-; eval "$(printf %b "$_b")"',
+  'IFS= read -r _berth_b <&3; exec 3<&-; eval "$(printf %b "$_berth_b")"',
 ];
 
 /** The text as Node holds bytes in a string: each as one character. */
@@ -81,25 +81,25 @@ export function encodeLine(given: Given): string {
  * as often in images. bash counts shells in SHLVL, and reads ~/.bashrc for a command only in the first one.
  */
 const ENVIRONMENT = `
-_u=0; while read -r _k _v _r; do case $_k in Uid:) _u=$_v; break;; esac; done </proc/self/status
-_n= _h= _s=
+_berth_u=0; while read -r _berth_k _berth_v _berth_r; do case $_berth_k in Uid:) _berth_u=$_berth_v; break;; esac; done </proc/self/status
+_berth_n= _berth_h= _berth_s=
 if [ -r /etc/passwd ]; then
-  while IFS=: read -r _a _p _i _g _c _d _e; do
-    if [ "$_i" = "$_u" ]; then _n=$_a _h=$_d _s=$_e; break; fi
+  while IFS=: read -r _berth_a _berth_p _berth_i _berth_g _berth_c _berth_d _berth_e; do
+    if [ "$_berth_i" = "$_berth_u" ]; then _berth_n=$_berth_a _berth_h=$_berth_d _berth_s=$_berth_e; break; fi
   done </etc/passwd
 fi
 if [ -z "$HOME" ] || [ "$HOME" = / ] || [ ! -w "$HOME" ]; then
-  for _d in "$_h" /workspace /tmp /; do if [ -n "$_d" ] && [ "$_d" != / ] && [ -d "$_d" ] && [ -w "$_d" ]; then break; fi; done
-  export HOME="$_d"
+  for _berth_d in "$_berth_h" /workspace /tmp /; do if [ -n "$_berth_d" ] && [ "$_berth_d" != / ] && [ -d "$_berth_d" ] && [ -w "$_berth_d" ]; then break; fi; done
+  export HOME="$_berth_d"
 fi
-export USER="\${_n:-\${USER:-$_u}}"
+export USER="\${_berth_n:-\${USER:-$_berth_u}}"
 export LOGNAME="$USER"
 export PATH="\${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}:${TOOLS_BIN}:${TOOLS_APPLETS}"
-for _e in "$_s" "$SHELL" /bin/bash /usr/bin/bash /bin/sh ${TOOLS_BIN}/sh; do
-  case $_e in */nologin|*/false|*/sync|*/git-shell|'') continue;; esac
-  if [ -x "$_e" ]; then break; fi
+for _berth_e in "$_berth_s" "$SHELL" /bin/bash /usr/bin/bash /bin/sh ${TOOLS_BIN}/sh; do
+  case $_berth_e in */nologin|*/false|*/sync|*/git-shell|'') continue;; esac
+  if [ -x "$_berth_e" ]; then break; fi
 done
-export SHELL="$_e"
+export SHELL="$_berth_e"
 cd "$HOME" 2>/dev/null || cd /
 unset SHLVL OLDPWD
 `;
@@ -116,9 +116,9 @@ const LOGIN_SHELLS = `${POSIX_SHELLS}|fish`;
  */
 function loginShell(tools: boolean): string {
   const afterwards = [
-    'set -f; IFS=:; _p=; for _d in $BERTH_PATH; do case ":$PATH:" in *":$_d:"*) ;; *) _p="$_p$_d:";; esac; done; unset IFS',
+    'set -f; IFS=:; _berth_p=; for _berth_d in $BERTH_PATH; do case ":$PATH:" in *":$_berth_d:"*) ;; *) _berth_p="$_berth_p$_berth_d:";; esac; done; unset IFS',
     `case ":$PATH:" in *":${TOOLS_BIN}:"*) ;; *) PATH="$PATH:${TOOLS_BIN}:${TOOLS_APPLETS}";; esac`,
-    'export PATH="$_p$PATH"; unset BERTH_PATH SHLVL _p _d; exec "$SHELL"',
+    'export PATH="$_berth_p$PATH"; unset BERTH_PATH SHLVL _berth_p _berth_d; exec "$SHELL"',
   ].join('; ');
   const sh = tools ? `${BUSYBOX} sh` : '/bin/sh';
   return `if case "\${SHELL##*/}" in ${LOGIN_SHELLS}) ;; *) false;; esac; then
@@ -136,7 +136,7 @@ const SFTP_SERVERS = [
   '/usr/lib/ssh/sftp-server',
 ];
 
-const FIND_SFTP_SERVER = `for _e in ${SFTP_SERVERS.join(' ')}; do if [ -x "$_e" ]; then break; fi; done\n`;
+const FIND_SFTP_SERVER = `for _berth_e in ${SFTP_SERVERS.join(' ')}; do if [ -x "$_berth_e" ]; then break; fi; done\n`;
 
 /** Makes a command the words that run it. `$0` is the bare name of the shell, as with sshd: messages begin with it. */
 function commandWords(command: string): string {
@@ -148,7 +148,7 @@ case "\${SHELL##*/}" in ${POSIX_SHELLS}) set -- "$@" "\${SHELL##*/}";; esac
 /** What stands before the program, and the program as one simple command. */
 function programOf(action: Action, tools: boolean): [before: string, program: string] {
   if (action.kind === 'program') return ['', action.argv.map((word) => quote(binary(word))).join(' ')];
-  if (action.kind === 'sftp') return [FIND_SFTP_SERVER, '"$_e"'];
+  if (action.kind === 'sftp') return [FIND_SFTP_SERVER, '"$_berth_e"'];
   if (action.kind === 'shell') return [loginShell(tools), '"$@"'];
   const command = binary(action.command);
   // OpenSSH's scp refuses a user without an entry in /etc/passwd, so its server half always comes from the tools.
@@ -164,14 +164,14 @@ function programOf(action: Action, tools: boolean): [before: string, program: st
  * a signal ended the program, nobody asked for.
  */
 function runAndDrain(line: string, endMarker: string, tools: boolean): string {
-  const drain = tools ? `${BUSYBOX} cat >/dev/null` : 'cat >/dev/null || while read -r _x; do :; done';
+  const drain = tools ? `${BUSYBOX} cat >/dev/null` : 'cat >/dev/null || while read -r _berth_x; do :; done';
   return `trap : ALRM HUP INT QUIT TERM USR1 USR2
 exec 9>&2 2>/dev/null
 (exec ${line} 2>&9 9>&-)
-_r=$?
+_berth_r=$?
 printf %s ${quote(endMarker)} >&9
 ${drain}
-exit $_r`;
+exit $_berth_r`;
 }
 
 export function sessionScript(launch: Launch, tools: boolean): Buffer {
@@ -186,7 +186,7 @@ export function sessionScript(launch: Launch, tools: boolean): Buffer {
     // way begins with it, and a window may have another one by now.
     if (launch.endMarker !== undefined && columns > 0 && rows > 0) lines.push(`${stty} rows ${rows} cols ${columns}`);
     if (modes.length > 0) lines.push(`${stty} ${modes.map(quote).join(' ')} 2>/dev/null`);
-    if (launch.env.has('SSH_CONNECTION')) lines.push(`_t=$(${tty} 2>/dev/null) && export SSH_TTY="$_t"`);
+    if (launch.env.has('SSH_CONNECTION')) lines.push(`_berth_t=$(${tty} 2>/dev/null) && export SSH_TTY="$_berth_t"`);
   }
   const [before, program] = programOf(action, tools);
   // A program replaces the script where it can: it must lead the foreground of its terminal.

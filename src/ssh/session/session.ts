@@ -14,18 +14,34 @@ import { SESSION_VARIABLE, type Action, type Terminal } from './session-script.t
 import { signalName } from './signal-script.ts';
 import { sttyArguments } from './terminal-modes.ts';
 
-const MAX_ENV = 64;
-/** Bytes. */
-const MAX_ENV_LENGTH = 4096;
+/** As with sshd (its session.c). */
+const MAX_ENV = 129;
+/** Bytes of all variables of a session: the helper of the direct way takes them and a command in one frame, escaped. */
+const MAX_ENV_LENGTH = 256 * 1024;
+/** Bytes of one argument or variable that Linux takes (MAX_ARG_STRLEN, with its NUL). */
+const MAX_ARGUMENT = 128 * 1024 - 1;
 /** Of a variable or a terminal. */
 const MAX_NAME_LENGTH = 256;
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
-const VARIABLES = `a variable of your client was not set: a session takes ${MAX_ENV} of at most ${MAX_ENV_LENGTH} bytes, with names of letters, digits and _.`;
+/** The script of a session needs them. */
+const OURS: ReadonlySet<string> = new Set([SESSION_VARIABLE, 'IFS']);
+const VARIABLES = `a variable of your client was not set: a session takes ${MAX_ENV} of together at most ${MAX_ENV_LENGTH} bytes, of which one has at most ${MAX_ARGUMENT} with its name, and names of letters, digits and _ other than IFS.`;
+const TERM = `there is no terminal: its kind (TERM) has more than ${MAX_NAME_LENGTH} bytes.`;
 const AGENT =
   'agent forwarding (-A) is not offered: any root user in the instance could sign with your keys. Use a key that opens one repository, or push to the instance from your machine.';
 const X11 = 'X11 forwarding (-X) is not offered. Forward a port of a display server in the instance: ssh -L.';
 const NO_TERMINAL = 'there is no terminal: your certificate does not permit one.';
 const NO_INPUT = Buffer.alloc(0);
+
+/** What sshd answers when it cannot start the shell. */
+const NOT_STARTED = 1;
+
+/** Why no program can get a command. */
+function refusalOfCommand(command: string | Buffer): string | undefined {
+  if (command.includes('\0')) return 'the command has a NUL byte, which no program can get.';
+  if (command.length <= MAX_ARGUMENT) return undefined;
+  return `the command has ${command.length} bytes, and Linux takes at most ${MAX_ARGUMENT}. Put it into a file, and run that, or send it to a shell: ssh HOST sh <FILE.`;
+}
 
 function flushed(output: ChannelOutput, text?: string): Promise<void> {
   return new Promise((resolve) => {
@@ -45,6 +61,7 @@ export class ProgramSession {
   readonly #connection: LiveConnection;
   readonly #ended = new AbortController();
   readonly #env = new Map<string, Buffer>();
+  #envLength = 0;
   #terminal: Terminal | undefined;
   #process: PodProcess | undefined;
   /** The instance should run, and the program was not started. */
@@ -59,6 +76,7 @@ export class ProgramSession {
   listen(session: Session): void {
     const { notices } = this.#connection;
     const end = (): void => this.#ended.abort();
+    this.#ended.signal.addEventListener('abort', () => (this.#connection.variables -= this.#envLength));
     this.#connection.gone.addEventListener('abort', end, { signal: this.#ended.signal });
     // The channel's own `close` would come late: ssh2 holds it back until the input was read, which a program may never do.
     session.on('close', end);
@@ -81,10 +99,8 @@ export class ProgramSession {
     });
     session.on('signal', (accept, reject, { name }) => (this.#signal(name) ? accept : reject)?.());
     session.on('shell', (accept) => this.#begin('shell', { kind: 'shell' }, accept));
-    session.on('exec', (accept, reject) => {
-      const command = this.#connection.bytes();
-      if (command.includes(0)) reject();
-      else this.#begin('command', { kind: 'command', command }, accept);
+    session.on('exec', (accept) => {
+      this.#begin('command', { kind: 'command', command: this.#connection.bytes() }, accept);
     });
     session.on('subsystem', (accept, reject, { name }) => {
       if (name === 'sftp') this.#begin('sftp', { kind: 'sftp' }, accept);
@@ -93,19 +109,29 @@ export class ProgramSession {
   }
 
   #setEnv(name: string, value: Buffer): boolean {
-    const fits = this.#env.size < MAX_ENV && value.length <= MAX_ENV_LENGTH && !value.includes(0);
-    const isAllowed = name.length <= MAX_NAME_LENGTH && ENV_NAME.test(name) && name !== SESSION_VARIABLE;
-    if (fits && isAllowed) this.#env.set(name, value);
-    else this.#connection.notices.add(VARIABLES);
-    return fits && isAllowed;
+    const length = name.length + 1 + value.length;
+    const isFree = this.#env.size < MAX_ENV && this.#envLength + length <= MAX_ENV_LENGTH;
+    const fits = isFree && length <= MAX_ARGUMENT && !value.includes(0);
+    const isAllowed = name.length <= MAX_NAME_LENGTH && ENV_NAME.test(name) && !OURS.has(name);
+    if (!fits || !isAllowed) {
+      this.#connection.notices.add(VARIABLES);
+      return false;
+    }
+    this.#env.set(name, value);
+    this.#envLength += length;
+    this.#connection.variables += length;
+    return true;
   }
 
   #setTerminal(info: { term?: string; cols: number; rows: number }): boolean {
     const { term = '', cols: columns, rows } = info;
     const { key, bytes, notices } = this.#connection;
     const isPermitted = permits(key, 'permit-pty');
-    if (!isPermitted) notices.add(NO_TERMINAL);
-    if (term.length > MAX_NAME_LENGTH || !isPermitted) return false;
+    const refusal = !isPermitted ? NO_TERMINAL : term.length > MAX_NAME_LENGTH ? TERM : undefined;
+    if (refusal !== undefined) {
+      notices.add(refusal);
+      return false;
+    }
     this.#terminal = { term: term === '' ? 'xterm' : term, columns, rows, modes: sttyArguments(bytes()) };
     return true;
   }
@@ -174,6 +200,8 @@ export class ProgramSession {
     if (instance.target === undefined) {
       return { code: NO_STATUS, message: `instance ${instance.name} is ${instance.condition}` };
     }
+    const unfit = action.kind === 'command' ? refusalOfCommand(action.command) : undefined;
+    if (unfit !== undefined) return { code: NOT_STARTED, message: unfit };
     const launch = {
       action,
       terminal: this.#terminal,

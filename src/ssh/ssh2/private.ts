@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Connection, Server, ServerChannel, Session } from 'ssh2';
-import ssh2Package from 'ssh2/package.json' with { type: 'json' };
 import { type GcmCipher, sendData } from './gcm-data.ts';
+import { Ssh2VersionError } from './load.ts';
 import { readStrings, wireString } from '../../lib/ssh-strings.ts';
 
 /** lib/server.js and lib/protocol/Protocol.js. */
@@ -20,6 +20,8 @@ interface PrivateConnection {
     _onPayload: (payload: Uint8Array) => unknown;
     _onHandshakeComplete: (...negotiated: unknown[]) => void;
     cleanup(): void;
+    /** `_packet` is what has come of a packet so far: as much memory as all of it needs. */
+    _decipher: { _packet: Uint8Array | null };
     _cipher: { encrypt(packet: Buffer): void } | ({ encrypt(packet: Buffer): void } & GcmCipher);
     _packetRW: { write: { allocStart: number; alloc(length: number): Buffer; finalize(packet: Buffer): Buffer } };
     _handlers: { CHANNEL_OPEN: (protocol: unknown, info: ChannelOpen) => void };
@@ -50,7 +52,6 @@ interface PrivateChannel {
 /** Where a channel keeps the rest of a write that waits for the window. */
 const WAITING_WRITE = { _chunk: undefined, _chunkcb: undefined, _chunkErr: undefined, _chunkcbErr: undefined };
 
-const EXPECTED = '1.17';
 /** Every private field that this file uses; `()` marks functions. */
 const FIELDS = {
   Connection: ['_sock', '_chanMgr.remove()', '_protocol'],
@@ -62,6 +63,7 @@ const FIELDS = {
     '_skipNextInboundPacket',
     '_onPayload()',
     '_onHandshakeComplete()',
+    '_decipher._packet',
     '_cipher.encrypt()',
     '_packetRW.write.allocStart',
     '_packetRW.write.alloc()',
@@ -78,11 +80,6 @@ const FIELDS = {
   Channel: [...Object.keys(WAITING_WRITE), 'outgoing.id', 'outgoing.state'],
 };
 
-/** The installed ssh2 is not one that this gateway can work with. */
-export class Ssh2VersionError extends Error {
-  override name = 'Ssh2VersionError';
-}
-
 function isPresent(object: unknown, field: string): boolean {
   let value = object;
   for (const name of field.replace('()', '').split('.')) {
@@ -95,10 +92,7 @@ function isPresent(object: unknown, field: string): boolean {
 /** Throws {@link Ssh2VersionError} with every field that an object of ssh2 lacks. */
 export function checkFields(kind: keyof typeof FIELDS, object: unknown): void {
   const missing = FIELDS[kind].filter((field) => !isPresent(object, field)).map((field) => `${kind}.${field}`);
-  if (missing.length === 0) return;
-  throw new Ssh2VersionError(
-    `ssh2 ${ssh2Package.version} lacks ${missing.join(', ')}, which the SSH gateway needs and ssh2 ${EXPECTED} has. Install ssh2 ${EXPECTED}.x, or adapt src/ssh/ssh2/private.ts.`,
-  );
+  if (missing.length > 0) throw new Ssh2VersionError(missing.join(', '), 'private.ts');
 }
 
 /** Checks the private fields of objects that no client opened. Rejects with {@link Ssh2VersionError}. */
@@ -135,6 +129,7 @@ function inside(connection: Connection): PrivateConnection {
 
 /** Message numbers (RFC 4250 section 4.1.2). */
 export const KEXINIT = 20;
+const DISCONNECT = 1;
 const EXT_INFO = 7;
 const USERAUTH_BANNER = 53;
 const CHANNEL_REQUEST = 98;
@@ -142,6 +137,8 @@ const CHANNEL_REQUEST = 98;
 export const PROHIBITED = 1;
 export const CONNECT_FAILED = 2;
 export const RESOURCE_SHORTAGE = 4;
+/** A reason for which a connection ends (RFC 4253 section 11.1). */
+const PROTOCOL_ERROR = 2;
 type ChannelRefusal = typeof PROHIBITED | typeof CONNECT_FAILED | typeof RESOURCE_SHORTAGE;
 /** Bytes. OpenSSH's smallest packet is 16 KiB; no client is known that takes less than some KiB. */
 const SMALLEST_PACKET = 256;
@@ -172,6 +169,17 @@ function send(connection: Connection, message: Buffer): void {
  */
 export function sendBanner(connection: Connection, text: string): void {
   send(connection, Buffer.concat([Buffer.of(USERAUTH_BANNER), wireString(`${text}\r\n`), wireString('')]));
+}
+
+/** Sends SSH_MSG_DISCONNECT (RFC 4253 section 11.1), which clients print, and reads no packet any more. */
+export function sendLastWords(connection: Connection, text: string): void {
+  send(connection, Buffer.concat([Buffer.of(DISCONNECT, 0, 0, 0, PROTOCOL_ERROR), wireString(text), wireString('')]));
+  socketOf(connection).removeAllListeners('data').resume();
+}
+
+/** Bytes that are held for a packet of which the client has sent a part. */
+export function unfinishedPacket(connection: Connection): number {
+  return inside(connection)._protocol._decipher._packet?.length ?? 0;
 }
 
 /**
@@ -223,6 +231,8 @@ export function keepRightGuesses(connection: Connection): void {
   });
 }
 
+const NOTHING = Buffer.alloc(0);
+
 /** Requests whose last string is a text of the user, and how many strings they have (RFC 4254 sections 6.4 and 6.5). */
 const TEXTS: Readonly<Record<string, number>> = { env: 2, exec: 1 };
 
@@ -254,17 +264,20 @@ function bytesIn(message: Buffer): { at: number; bytes: Buffer; isModes: boolean
 export function takeOverRequests(connection: Connection): () => Buffer {
   const { _protocol: protocol } = inside(connection);
   const pass = protocol._onPayload;
-  let latest = Buffer.alloc(0);
+  let current = NOTHING;
   protocol._onPayload = (payload) => {
     const message = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
     const found = bytesIn(message);
-    if (found !== undefined) {
-      latest = Buffer.from(found.bytes);
-      if (found.isModes) message.writeUInt32BE(0, found.at);
+    if (found === undefined) return pass(payload);
+    current = Buffer.from(found.bytes);
+    if (found.isModes) message.writeUInt32BE(0, found.at);
+    try {
+      return pass(payload);
+    } finally {
+      current = NOTHING;
     }
-    return pass(payload);
   };
-  return () => latest;
+  return () => current;
 }
 
 /** Drops the packets of a client that `allows`, which gets the number of each message, does not take. Call it before keys are exchanged. */

@@ -1,4 +1,5 @@
-import ssh2 from 'ssh2';
+import type { Server } from 'ssh2';
+import { ssh2 } from './load.ts';
 
 export type { AuthContext, Connection, ServerChannel, Session } from 'ssh2';
 
@@ -14,7 +15,7 @@ const CTR = ['aes128-ctr', 'aes192-ctr', 'aes256-ctr'] as const;
  * the login too. Key exchanges that cost the server more than a millisecond are not offered, because every stranger can
  * ask for one: group16 costs four and nistp521 five. `hostKey` is a private key in OpenSSH's format.
  */
-export function protocolServer(hostKey: string, { gcmOnly }: { gcmOnly: boolean }): ssh2.Server {
+export function protocolServer(hostKey: string, { gcmOnly }: { gcmOnly: boolean }): Server {
   return new ssh2.Server({
     hostKeys: [hostKey],
     ident: 'Berth',

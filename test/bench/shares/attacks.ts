@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import ssh2 from 'ssh2';
+import type { Client } from 'ssh2';
 import type { Target } from './world.ts';
+import { ssh2 } from '../../../src/ssh/ssh2/load.ts';
 
 /** The attacker's address. The honest tenant comes from another one. */
 const FROM = '127.0.0.2';
@@ -80,7 +81,7 @@ const CHAT = '/api/v1/chat/completions';
 const chat = (model: string, text = 'Hello') => ({ model, messages: [{ role: 'user', content: text }] });
 const tokenOf = ({ side }: Target, index = 0): string => side.tokens[index % side.tokens.length] ?? '';
 
-async function login({ ssh, side }: Target): Promise<ssh2.Client> {
+async function login({ ssh, side }: Target): Promise<Client> {
   const client = new ssh2.Client();
   client.on('error', () => undefined);
   const sock = await socketTo(ssh);
@@ -172,7 +173,7 @@ async function rekeyForEver(target: Target): Promise<void> {
   }
 }
 
-function rekey(client: ssh2.Client): void {
+function rekey(client: Client): void {
   try {
     (client as unknown as Insides)._protocol?.rekey();
   } catch {

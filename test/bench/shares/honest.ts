@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import ssh2 from 'ssh2';
 import { waitFor } from '../../support/wait-for.ts';
 import type { Target } from './world.ts';
+import { ssh2 } from '../../../src/ssh/ssh2/load.ts';
 
 const TIMEOUT_MS = 10_000;
 /** After a refusal. */

@@ -1,13 +1,14 @@
 /** A process of SSH clients for `load.ts`: `clients.ts PORT idle COUNT` or `clients.ts PORT cycles COUNT`, key in $KEY. */
 import { once } from 'node:events';
-import ssh2 from 'ssh2';
+import type { Client } from 'ssh2';
+import { ssh2 } from '../../../src/ssh/ssh2/load.ts';
 
 const [port = '', mode = '', number = ''] = process.argv.slice(2);
 const count = Number(number);
 const AT_ONCE = 16;
 let lost = 0;
 
-async function open(): Promise<ssh2.Client> {
+async function open(): Promise<Client> {
   const client = new ssh2.Client();
   client.on('error', () => (lost += 1));
   client.connect({ host: '127.0.0.1', port: Number(port), username: 'i-one', privateKey: process.env['KEY'] ?? '' });

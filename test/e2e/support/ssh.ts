@@ -1,5 +1,6 @@
-import ssh2 from 'ssh2';
+import type { Client } from 'ssh2';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
+import { ssh2 } from '../../../src/ssh/ssh2/load.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { NAMESPACE } from './release.ts';
 import type { World } from './world.ts';
@@ -27,9 +28,9 @@ export function login(
   { host, port, user, hostKey }: SshPlace,
   identity: SshIdentity,
   signal?: AbortSignal,
-): Promise<ssh2.Client> {
+): Promise<Client> {
   const client = new ssh2.Client();
-  const { promise, resolve, reject } = Promise.withResolvers<ssh2.Client>();
+  const { promise, resolve, reject } = Promise.withResolvers<Client>();
   client.once('ready', () => resolve(client));
   // Until then an error or an end fails the login; the channels report what breaks later.
   client.on('error', reject);
@@ -50,7 +51,7 @@ export function login(
 }
 
 /** Runs a command and returns its output. Throws when its exit status is not 0. */
-export async function runOver(client: ssh2.Client, command: string): Promise<string> {
+export async function runOver(client: Client, command: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   client.exec(command, (error, channel) => {
     if (error) return reject(error);
@@ -65,7 +66,7 @@ export async function runOver(client: ssh2.Client, command: string): Promise<str
 }
 
 /** Sends a request to a port of the instance through the connection and returns the answer. */
-export async function askPort(client: ssh2.Client, port: number, request: string): Promise<string> {
+export async function askPort(client: Client, port: number, request: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   client.forwardOut('127.0.0.1', 0, '127.0.0.1', port, (error, channel) => {
     if (error) return reject(error);

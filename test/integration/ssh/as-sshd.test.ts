@@ -64,6 +64,18 @@ const killedBy = (number: number): Record<string, unknown> => ({ status: 128 + n
 const SHELL = { zero: '/bin/bash', login: 'off', alias: '', function: '' };
 const TWICE = ' /etc/profile /root/.bashrc /root/.profile /etc/bash.bashrc /root/.bashrc';
 
+/** Bytes of one argument that Linux takes. */
+const LONGEST = 131_071;
+const NAME = 'LC_TEST=';
+/** A command of so many bytes that says how long it is. */
+const commandOf = (bytes: number): string => {
+  const [head, tail] = ["text='", `'; echo "\${#text}"`];
+  return `${head}${'x'.repeat(bytes - head.length - tail.length)}${tail}`;
+};
+const valueOf = (bytes: number): Readonly<Record<string, string>> => ({ LC_TEST: 'x'.repeat(bytes - NAME.length) });
+const VARIABLES =
+  'berth: a variable of your client was not set: a session takes 129 of together at most 262144 bytes, of which one has at most 131071 with its name, and names of letters, digits and _ other than IFS.\n';
+
 /** Without a child, which a signal may meet or miss: bash tells of one that it met. */
 const NAP = 'exec 9<> <(:); while :; do read -rt 0.05 -u 9; done';
 const untilReady: Step = { until: 'ready' };
@@ -103,6 +115,35 @@ const FORMS: readonly Form[] = [
     encoding: 'latin-1',
   },
   { name: 'lines, quotes and a comment', command: 'echo "a  b" \'c\n"d\' # comment\necho $((6*7)) \\\n$#' },
+  { name: 'a command as long as can be', command: commandOf(LONGEST) },
+  {
+    name: 'a command that is longer',
+    command: commandOf(LONGEST + 1),
+    here: {
+      stderr:
+        'berth: the command has 131072 bytes, and Linux takes at most 131071. Put it into a file, and run that, or send it to a shell: ssh HOST sh <FILE.\n',
+    },
+  },
+  { name: 'a variable as long as can be', command: 'echo "${#LC_TEST}"', env: valueOf(LONGEST) },
+  {
+    name: 'a variable that is longer',
+    command: 'echo "${#LC_TEST}"',
+    env: valueOf(LONGEST + 1),
+    here: { status: 0, stdout: '0\n', stderr: VARIABLES },
+  },
+  {
+    name: 'variables of more bytes than two arguments',
+    command: 'echo "${#LC_A} ${#LC_B} ${#LC_C}"',
+    env: { LC_A: 'x'.repeat(LONGEST - 5), LC_B: 'x'.repeat(LONGEST - 5), LC_C: 'x' },
+    // The line was said: once for a connection.
+    here: { stdout: '131066 131066 0\n' },
+  },
+  {
+    name: 'more variables than a session takes',
+    command: 'env | grep -c ^LC_T',
+    env: Object.fromEntries(Array.from({ length: 140 }, (_, index) => [`LC_T${index}`, 'x'])),
+  },
+  { name: 'a subsystem with a long name', subsystem: 'x'.repeat(200_000) },
   ...[0, 7, 255, 256, 300].map((status) => ({ name: `exit ${status}`, command: `exit ${status}` })),
   { name: 'a command that is not there', command: 'berth-nothing --x' },
   { name: 'a file that cannot run', command: '/etc/passwd' },

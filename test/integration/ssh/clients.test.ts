@@ -77,6 +77,57 @@ except paramiko.ChannelException as refused:
 client.close()
 sys.exit(status)
 `,
+  // What JetBrains Gateway does over one connection: asks what the machine is, uploads a server by SFTP, starts it apart from the
+  // session, reads where it listens, and forwards that port, while sessions come and go.
+  'paramiko, in the sequence of JetBrains Gateway': `
+import sys, time, paramiko
+client = paramiko.SSHClient()
+client.set_missing_host_key_policy(paramiko.AutoAddPolicy())
+client.connect("127.0.0.1", port=int(sys.argv[2]), username="one", key_filename=sys.argv[1], allow_agent=False, look_for_keys=False)
+client.get_transport().set_keepalive(1)
+def run(command, given=b""):
+    stdin, stdout, stderr = client.exec_command(command)
+    stdin.write(given)
+    stdin.channel.shutdown_write()
+    out, err = stdout.read(), stderr.read().decode()
+    return stdout.channel.recv_exit_status(), out.decode(), err
+assert run("uname -sm; echo $SHELL; getconf LONG_BIT || true")[1].startswith("Linux "), "uname"
+home = run("echo $HOME")[1].strip()
+folder = home + "/.cache/JetBrains/RemoteDev/dist"
+assert run("mkdir -p '" + folder + "'")[0] == 0
+server = b"#!/bin/sh\\necho $$ >pid\\nexec /.berth/busybox nc -ll -p 5990 -e /.berth/applets/cat\\n"
+with client.open_sftp() as files:
+    with files.open(folder + "/remote-dev-server.sh.part", "wb") as file:
+        file.write(server + b"#" * 300_000)
+    files.posix_rename(folder + "/remote-dev-server.sh.part", folder + "/remote-dev-server.sh")
+    files.chmod(folder + "/remote-dev-server.sh", 0o755)
+    assert files.stat(folder + "/remote-dev-server.sh").st_size == len(server) + 300_000
+started = "cd '" + folder + "' && (nohup setsid ./remote-dev-server.sh >log 2>&1 </dev/null &) && until [ -s pid ]; do sleep 0.1; done; cat pid"
+status, pid, _ = run(started)
+assert status == 0, pid
+def forward():
+    for _ in range(100):
+        try:
+            return client.get_transport().open_channel("direct-tcpip", ("127.0.0.1", 5990), ("127.0.0.1", 0))
+        except paramiko.ChannelException:
+            time.sleep(0.1)
+channels = [forward() for _ in range(3)]
+for index, channel in enumerate(channels):
+    channel.sendall(b"%d" % index * 100_000)
+for index, channel in enumerate(channels):
+    got = b""
+    while len(got) < 100_000:
+        got += channel.recv(65536)
+    assert got == b"%d" % index * 100_000
+    channel.close()
+assert run("kill -0 " + pid)[0] == 0, "the server did not outlive its session"
+run("kill " + pid)
+status, out, err = run(sys.argv[3], sys.stdin.read().encode())
+sys.stdout.write(out)
+sys.stderr.write(err)
+client.close()
+sys.exit(status)
+`,
   'libssh, with a terminal and a variable': `
 import sys
 from ssh import options

@@ -100,11 +100,15 @@ onNode.each(byEachWay(IMAGES))('to %s, %s', (instance, way) => {
     stop();
   });
 
-  it('-D reaches by name whatever the instance reaches, in the sequence of VS Code Remote', async () => {
+  it.each([
+    ['VS Code Remote', 'sh'],
+    // The image without bash has it in no sequence.
+    ...(instance === 'bare' ? [] : [['Cursor', 'bash --login -c bash'] as const]),
+  ])('-D reaches by name whatever the instance reaches, in the sequence of %s', async (_editor, shell) => {
     const port = await freePort();
-    // VS Code: one connection with a SOCKS port, a script on the stdin of `sh` that puts a server in place and prints
-    // its port, then requests to it through SOCKS.
-    const child = client.start(instance, 'sh', ['-T', '-D', String(port), '-o', 'ConnectTimeout=15']);
+    // One connection with a SOCKS port, a script on the stdin of a shell that puts a server in place and prints its port,
+    // then requests to it through SOCKS.
+    const child = client.start(instance, shell, ['-T', '-D', String(port), '-o', 'ConnectTimeout=15']);
     let output = '';
     child.stdout.on('data', (part) => (output += String(part)));
     child.stdin.write(`

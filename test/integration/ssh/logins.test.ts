@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import ssh2 from 'ssh2';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
@@ -15,6 +14,7 @@ import { finished, sshClient, type SshClient } from '../../support/ssh-client.ts
 import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
+import { ssh2 } from '../../../src/ssh/ssh2/load.ts';
 import { describeWith } from '../../support/needs.ts';
 import { run } from '../../../tools/lib/shell.ts';
 

@@ -144,6 +144,27 @@ onNode.each(WAYS)('a session, %s,', (way) => {
     expect(String(result.stdout)).toMatch(/^12\.4\|all\|\/usr\/local\/cuda\/bin:/);
   });
 
+  it.each([
+    [100_000, 0, /^100000\n$/, /^$/],
+    [200_000, 1, /^$/, /^berth: the command has \d+ bytes, and Linux takes at most 131071\. Put it into a file/],
+    [300_000, 255, /^$/, /^Received disconnect from .*: berth: a message .* has more than 262144 bytes\. Put a long/],
+  ])('takes a command of %d bytes from OpenSSH, or says why not', async (bytes, code, stdout, stderr) => {
+    const word = 'x'.repeat(bytes / 5);
+    const args = ['-n', 'debian@127.0.0.1', "printf %s '", word, word, word, word, `${word}' | tr -d ' ' | wc -c`];
+    const result = await client.run('ssh', args);
+    expect([result.code, String(result.stdout), result.stderr]).toEqual([
+      code,
+      expect.stringMatching(stdout),
+      expect.stringMatching(stderr),
+    ]);
+  });
+
+  it('takes a long variable from OpenSSH', async () => {
+    const flags = ['-o', `SetEnv=LC_LONG=${'é'.repeat(50_000)}`];
+    const result = await client.ssh('debian', 'printf %s "$LC_LONG" | wc -c', { flags });
+    expect([String(result.stdout), result.stderr]).toEqual(['100000\n', '']);
+  });
+
   it('works without the tools volume when the image has a shell', async () => {
     const result = await client.ssh('toolless', 'cat; exit 5', { input: 'through' });
     expect(result.code).toBe(5);

@@ -103,6 +103,6 @@ it('help names every command, and that of a command all of its options', () => {
     expect(help()).toContain(`\n  ${command.name} `);
     for (const name of Object.keys(command.options)) expect(helpOf(command)).toContain(`--${name}`);
   }
-  const lines = [help(), ...COMMANDS.map(helpOf)].flatMap((text) => text.split('\n'));
+  const lines = [help(), ...COMMANDS.map((command) => helpOf(command))].flatMap((text) => text.split('\n'));
   expect(lines.filter((line) => line.length > 80)).toEqual([]);
 });

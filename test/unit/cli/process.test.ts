@@ -7,6 +7,7 @@ import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { mintToken } from '../../../src/resources/api-key.ts';
+import { run } from '../../../tools/lib/shell.ts';
 import { finished } from '../../support/ssh-client.ts';
 
 const MAIN = fileURLToPath(new URL('../../../src/cli/berth.ts', import.meta.url));
@@ -53,6 +54,41 @@ const OFFER = {
   available_by_preemption: 0,
   price_per_hour: { on_demand: '0.50', interruptible: '0.20', currency: 'USD' },
 };
+
+const isRental = ({ method, url }: { method?: string; url?: string }): boolean =>
+  method === 'POST' && url?.endsWith('/instances') === true;
+
+it('Ctrl-C while the server rents waits for its answer, and says what is rented', async () => {
+  const child = await start(['rent', '--yes'], (request, response) => {
+    if (!isRental(request)) {
+      response.end(JSON.stringify({ data: [OFFER] }));
+      return;
+    }
+    child.kill('SIGINT');
+    child.stderr.on('data', (said) => {
+      if (String(said).includes('answers in a moment'))
+        response.end(JSON.stringify({ id: 'i-1', state: 'creating', warnings: [] }));
+    });
+  });
+  const { code, stdout, stderr } = await finished(child);
+  expect([code, stdout.toString()]).toEqual([130, '']);
+  expect(stderr).toContain('i-1 stays rented and keeps starting.\nberth show i-1 says how far it is, and berth rm i-1');
+});
+
+it('Ctrl-C twice while the server rents waits for nothing', async () => {
+  const child = await start(['rent', '--yes'], (request, response) => {
+    if (isRental(request)) child.kill('SIGINT');
+    else response.end(JSON.stringify({ data: [OFFER] }));
+  });
+  let isAsked = false;
+  child.stderr.on('data', (said) => {
+    if (isAsked || !String(said).includes('answers in a moment')) return;
+    isAsked = true;
+    child.kill('SIGINT');
+  });
+  const { code, stderr } = await finished(child);
+  expect([code, stderr]).toEqual([130, expect.stringContaining('Something may be rented: berth ls lists it.')]);
+});
 
 it('Ctrl-C while an instance starts leaves it rented, and says so', async () => {
   const child = await start(['rent', '--yes'], (request, response) => {
@@ -126,6 +162,35 @@ it('ssh is given no API key: neither in its words nor in its environment', async
   expect([code, stdout.toString()]).toEqual([0, expect.stringContaining('-- i-1.team@127.0.0.1 true\n')]);
   expect(stdout.toString()).toContain(`HOME=${home}`);
   expect(stdout.toString()).not.toContain(token);
+});
+
+it.each([
+  [['echo', 'x'], 'none'],
+  [[], 'tmux new -A -s main'],
+])('a RemoteCommand of the user stands back for words (%j)', async (words, expected) => {
+  const config = join(home, 'config');
+  await writeFile(config, 'Host *\n  RemoteCommand tmux new -A -s main\n');
+  const program = (await run('sh', ['-c', 'command -v ssh'])).stdout.trim();
+  await writeFile(join(home, 'ssh'), `#!/bin/sh\nexec ${program} -F '${config}' -G "$@"\n`, { mode: 0o755 });
+  const ssh = { host: '127.0.0.1', port: 22, user: 'i-1.team', command: '', known_hosts: null };
+  const record = { id: 'i-1', state: 'running', simulated: false, ssh };
+  const env = { HOME: home, PATH: `${home}${delimiter}${process.env['PATH']}` };
+  const answer: RequestListener = (_request, response) => response.end(JSON.stringify(record));
+  const { code, stdout, stderr } = await finished(await start(['ssh', 'i-1', ...words], answer, { env }));
+  expect([code, stderr]).toEqual([0, '']);
+  expect(/^remotecommand (.*)$/m.exec(stdout.toString())?.[1] ?? 'none').toBe(expected);
+});
+
+it('what the system of the machine refuses is no fault of berth', async () => {
+  const file = join(home, 'file');
+  await writeFile(file, '');
+  const env = { HOME: file, XDG_CONFIG_HOME: '' };
+  const child = await start(['login', 'URL'], (_request, response) => response.end('{}'), { env });
+  const { code, stderr } = await finished(child, 'key');
+  expect([code, stderr]).toEqual([
+    1,
+    `berth: not a directory, mkdir '${file}/.config/berth'.\nMend that on this machine, and run the command again.\n`,
+  ]);
 });
 
 it('what is piped has no colour and is as wide as it is', async () => {

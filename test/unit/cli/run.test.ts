@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +27,11 @@ afterEach(async () => {
 const environment = () => ({ ...process.env, BERTH_URL: server.url, BERTH_API_KEY: 'key', HOME: home });
 
 function start(...words: string[]) {
-  return spawn(process.execPath, [MAIN, 'run', '--yes', ...words], { env: environment(), cwd: home });
+  return startIn(home, ...words);
+}
+
+function startIn(cwd: string, ...words: string[]) {
+  return spawn(process.execPath, [MAIN, 'run', '--yes', ...words], { env: environment(), cwd });
 }
 
 async function run(...words: string[]) {
@@ -56,6 +61,14 @@ describe('berth run', () => {
     expect(await readdir(join(home, 'out/first'))).toEqual(['result']);
     expect(result.said).toContain('Rent 1 x NVIDIA-L4 for 0.50 USD per hour.');
     expect([server.isDeleted, server.calls.at(-1)]).toEqual([true, 'DELETE /instances/i-run1']);
+  });
+
+  it('fetches files of any name', async () => {
+    const names = ['a\\tb', '-x', ' two  spaces ', 'new\nline', '$(id)', 'é🚀', '*'];
+    const script = names.map((_, index) => `echo ${index} >"$${index + 1}"`).join('; ');
+    const result = await run('--output', 'out', '--', 'sh', '-c', script, 'sh', ...names);
+    expect([result.code, result.said]).toEqual([0, result.said]);
+    expect((await readdir(join(home, 'out'))).toSorted()).toEqual(names.toSorted());
   });
 
   it('fetches from an image whose tar reads no list of names, as that of busybox', async () => {
@@ -121,6 +134,22 @@ describe('berth run', () => {
     expect(server.calls).toEqual([]);
   });
 
+  it('rents nothing where its files could not be stored', async () => {
+    const { code, stderr } = await finished(startIn('/proc', '--', 'true'));
+    expect([code, stderr]).toEqual([2, expect.stringContaining('cannot be stored in /proc')]);
+    expect(server.calls).toEqual([]);
+    expect((await finished(startIn('/proc', '--no-fetch', '--', 'true'))).code).toBe(0);
+  });
+
+  it('uploads a folder of more names than a command line has', async () => {
+    const names = Array.from({ length: 12_000 }, (_, index) => `${index}-${'x'.repeat(180)}`);
+    const project = join(home, 'many');
+    await mkdir(project);
+    for (const name of names) writeFileSync(join(project, name), '');
+    const result = await run('--upload', project, '--no-fetch', '--', 'sh', '-c', 'ls | wc -l');
+    expect([result.code, result.out.trim(), result.said]).toEqual([0, '12000', result.said]);
+  });
+
   it('gives the instance back when it never starts', async () => {
     server.state = { state: 'failed', reason: 'ImagePullFailed', message: 'The registry says no.' };
     const { code, said } = await run('--', 'true');
@@ -159,6 +188,18 @@ describe('berth run', () => {
   });
 });
 
+it('Ctrl-C while the server rents gives back what it then answers', async () => {
+  const child = start('--', 'sh', '-c', 'sleep 60');
+  let said = '';
+  child.stderr.on('data', (part) => (said += String(part)));
+  server.whileRenting = async () => {
+    child.kill('SIGINT');
+    await waitFor('a word', () => said.includes('answers in a moment'));
+  };
+  expect([(await finished(child)).code, server.isDeleted]).toEqual([130, true]);
+  expect(said).toContain('i-run1 is given back.\nberth: Nothing runs.');
+});
+
 describe('Ctrl-C at a terminal of 60 columns asks, and', () => {
   const begin = async () => {
     const line = `'${process.execPath}' '${MAIN}' run -- sh -c 'echo begun; sleep 2; echo over'`;
@@ -192,6 +233,18 @@ describe('Ctrl-C at a terminal of 60 columns asks, and', () => {
 
 describe('the script of a run', () => {
   const nonce = '0123456789abcdef';
+
+  it('leaves every variable of the user as it is', async () => {
+    const names = 'abcdefghijklmnopqrstuvwxyz'.split('');
+    const values = Object.fromEntries(names.map((name) => [name, name]));
+    const words = ['sh', '-c', `echo ${names.map((name) => `$${name}`).join('')}`];
+    const body = runScript({ nonce, upload: true, fetch: false }).replaceAll('/workspace', home);
+    // The files are there when it has waited once.
+    await writeFile(join(home, 'sleep'), '#!/bin/sh\n: >.berth-run/go\n', { mode: 0o755 });
+    const PATH = `${home}:${process.env['PATH']}`;
+    const child = spawn('/bin/sh', ['-c', body, 'berth-run', ...words], { env: { PATH, ...values } });
+    expect(String((await finished(child)).stdout)).toContain(`\n${names.join('')}\n`);
+  });
 
   it('tells a client that comes back which run it is', () => {
     const script = runScript({ nonce, upload: true, fetch: true });

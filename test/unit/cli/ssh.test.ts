@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { InstanceRecord } from '../../../src/wire/records.ts';
+import type { CliFailure } from '../../../src/cli/failure.ts';
 import { hostsOf, loginOf, prependLine, remotePath, withHostKeys } from '../../../src/cli/commands/ssh.ts';
 
 const ssh = { host: 'gpu.example.com', port: 22, user: 'i-1.team', command: '', known_hosts: 'line' };
@@ -86,6 +87,21 @@ describe('a file of the user', () => {
     const path = join(place(), '.ssh', 'config');
     expect(await prependLine(path, 'Include "x"')).toBe(true);
     expect([readFileSync(path, 'utf8'), lstatSync(path).mode & 0o777]).toEqual(['Include "x"\n', 0o600]);
+  });
+
+  it('that stands where nobody may write, or is a link to nothing, is not changed, and the line is told', async () => {
+    const folder = place();
+    symlinkSync('/proc/self/status', join(folder, 'fixed'));
+    symlinkSync(join(folder, 'gone'), join(folder, 'dangling'));
+    for (const name of ['fixed', 'dangling']) {
+      const path = join(folder, name);
+      const refusal = await prependLine(path, 'Include "x"').then(String, (error: CliFailure) => error);
+      expect(refusal).toMatchObject({
+        message: expect.stringContaining(`${path} was not changed: Error: `) as string,
+        next: 'Write this line at its start: Include "x"',
+      });
+    }
+    expect(readdirSync(folder).toSorted()).toEqual(['dangling', 'fixed']);
   });
 
   it('that cannot be read is not changed', async () => {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ROOT } from '../../../tools/lib/paths.ts';
@@ -26,5 +26,17 @@ it('no start loads what takes the longest of Node: cryptography, and HTTP with T
   const found = texts.flatMap((path) => {
     return [...readFileSync(join(ROOT, path), 'utf8').matchAll(slow)].map(([line]) => `${path}: ${line}`);
   });
+  expect(found).toEqual([]);
+});
+
+it('nothing imports HTTP without TLS, whose exports load a client of WebSockets', () => {
+  const files = readdirSync(join(ROOT, 'src/cli'), { recursive: true, encoding: 'utf8' });
+  const found = files
+    .filter((name) => name.endsWith('.ts'))
+    .filter((name) =>
+      /import\('node:http'\)|^import (?!type\b)[^;]*?'node:http';/m.test(
+        readFileSync(join(ROOT, 'src/cli', name), 'utf8'),
+      ),
+    );
   expect(found).toEqual([]);
 });

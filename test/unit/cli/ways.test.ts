@@ -1,10 +1,14 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { storeAccess } from '../../../src/cli/settings.ts';
 import { COMMANDS, findCommand } from '../../../src/cli/table/commands.ts';
 import { widthOf } from '../../../src/cli/width.ts';
-import { type Answer, berth, json } from '../../support/scripted-cli.ts';
+import { type Answer, berth, json, stream } from '../../support/scripted-cli.ts';
 import { programSession } from '../../support/ssh-terminal.ts';
 
 // Each command in the three ways in which it is used: by a person at a terminal of 60 columns, in a pipe, and by a program.
@@ -60,6 +64,22 @@ const INSTANCE = {
   ssh: null,
   warnings: ['No SSH key opens the instance, so nobody can log in. Add one with berth ssh-keys add FILE.'],
 };
+const LIVE = {
+  ...INSTANCE,
+  id: 'i-live5adrq5gx',
+  state: 'running',
+  reason: 'Running',
+  message: '',
+  ssh: { host: 'gpu.example.com', port: 2222, user: 'i-live5adrq5gx', known_hosts: 'gpu.example.com ssh-ed25519 AAAA' },
+};
+const KEY = {
+  id: 1234567890,
+  name: 'laptop',
+  type: 'ssh-ed25519',
+  fingerprint: `SHA256:${'x'.repeat(43)}`,
+  created_at: NOW,
+};
+const REGISTRY = { name: 'ghcr', server: 'ghcr.io', username: 'octocat', created_at: NOW };
 const AMOUNT = { gpu_seconds: 5400, cost: '3.735', currency: 'USD', calls: 0, input_tokens: 0, output_tokens: 0 };
 const USED = { used: 1, limit: 10 };
 const HOOK = {
@@ -101,6 +121,7 @@ function answerTo(line: string): unknown {
   const [, path = ''] = /^\S+ \/api\/v1([^?]*)/.exec(line) ?? [];
   const last = path.split('/').at(-1);
   const isRead = line.startsWith('GET');
+  if (path.startsWith(`/instances/${LIVE.id}`)) return LIVE;
   if (path === '/offers/search' || path === '/offers') return listOf(OFFER);
   if (last === 'events')
     return listOf({ at: NOW, count: 2, type: 'Warning', reason: 'ContainerFailed', message: INSTANCE.message });
@@ -112,15 +133,8 @@ function answerTo(line: string): unknown {
   }
   if (path === '/instances') return isRead ? listOf(INSTANCE) : INSTANCE;
   if (path.startsWith('/instances/')) return INSTANCE;
-  if (path === '/ssh-keys')
-    return listOf({
-      id: 1234567890,
-      name: 'laptop',
-      type: 'ssh-ed25519',
-      fingerprint: `SHA256:${'x'.repeat(43)}`,
-      created_at: NOW,
-    });
-  if (path === '/registries') return listOf({ name: 'ghcr', server: 'ghcr.io', username: 'octocat', created_at: NOW });
+  if (path === '/ssh-keys') return isRead ? listOf(KEY) : KEY;
+  if (path === '/registries') return isRead ? listOf(REGISTRY) : REGISTRY;
   if (path === '/webhooks') return isRead ? listOf(HOOK) : HOOK;
   if (path.startsWith('/webhooks/')) return HOOK;
   if (path === '/templates') return isRead ? listOf(TEMPLATE) : TEMPLATE;
@@ -150,77 +164,168 @@ function answerTo(line: string): unknown {
   return {};
 }
 
-const server: Answer = (response, seen) => json(200, answerTo(seen.line))(response, seen);
+const WORDS = 'data: {"choices":[{"delta":{"content":"An answer of the model."}}]}\n\ndata: [DONE]\n\n';
 
-const I = INSTANCE.id;
-/** Commands that print something, as they are called; the others are in tests of their own. */
-const LINES: readonly string[] = [
-  'offers',
-  'ls',
-  `show ${I}`,
-  `events ${I}`,
-  `logs ${I}`,
-  `top ${I}`,
-  `open ${I}`,
-  'open',
-  `extend ${I} 1h`,
-  `set ${I} --label x`,
-  `stop ${I} --yes`,
-  `rm ${I} --yes`,
-  'ssh-keys',
-  'templates',
-  'templates show 5',
-  'registries',
-  'webhooks',
-  `webhooks show ${HOOK.id}`,
-  'usage',
-  'models',
-  'profiles',
-  'whoami',
-  `rent --offer ${OFFER.id} --name x --yes --no-wait`,
-  `start ${I} --no-wait`,
-  'templates create --name train',
-  'templates replace 5 --name train',
-  `webhooks add ${HOOK.url}`,
-  `webhooks rotate ${HOOK.id}`,
-];
+const server: Answer = (response, seen) =>
+  seen.line.includes('/chat/') ? stream(WORDS)(response, seen) : json(200, answerTo(seen.line))(response, seen);
 
-const words = (line: string): string[] => line.split(' ');
+const [I, L] = [INSTANCE.id, LIVE.id];
+/** How each command is called, with what a person types at its question; undefined where a test of its own has all three ways. */
+const LINES: Readonly<
+  Record<string, readonly (readonly [line: string, question?: RegExp, typed?: string])[] | undefined>
+> = {
+  login: [['login URL', /not shown\): /, 'key']],
+  logout: [['logout']],
+  whoami: [['whoami']],
+  profiles: [['profiles']],
+  'profiles use': [['profiles use work']],
+  offers: [['offers'], ['offers --all']],
+  rent: [[`rent --offer ${OFFER.id} --name x --yes --no-wait`]],
+  // In run.test.ts.
+  run: undefined,
+  ls: [['ls']],
+  show: [[`show ${I}`], [`show ${L}`]],
+  logs: [[`logs ${I}`]],
+  events: [[`events ${I}`]],
+  ssh: [[`ssh ${L}`], [`ssh ${L} nvidia-smi`], ['ssh --config']],
+  cp: [[`cp train.py ${L}:/workspace/`]],
+  open: [['open'], [`open ${I}`]],
+  code: [[`code ${L} --url`], [`code ${L}`]],
+  top: [[`top ${I}`]],
+  stop: [[`stop ${I} --yes`], [`stop ${I}`]],
+  start: [[`start ${I} --no-wait`]],
+  extend: [[`extend ${I} 1h`]],
+  set: [[`set ${I} --label x`]],
+  rm: [[`rm ${I} --yes`], [`rm ${I}`, /\[y\/N\] /, 'y']],
+  'ssh-keys': [['ssh-keys']],
+  'ssh-keys add': [['ssh-keys add'], ['ssh-keys add HOME/.ssh/id_ed25519.pub --name laptop']],
+  'ssh-keys rm': [['ssh-keys rm laptop']],
+  templates: [['templates']],
+  'templates show': [['templates show 5']],
+  'templates create': [['templates create --name train']],
+  'templates replace': [['templates replace 5 --name train']],
+  'templates rm': [['templates rm 5']],
+  registries: [['registries']],
+  'registries add': [['registries add ghcr ghcr.io octocat', /assword/, 'secret']],
+  'registries rm': [['registries rm ghcr']],
+  webhooks: [['webhooks']],
+  'webhooks add': [[`webhooks add ${HOOK.url}`]],
+  'webhooks show': [[`webhooks show ${HOOK.id}`]],
+  'webhooks rotate': [[`webhooks rotate ${HOOK.id}`]],
+  'webhooks rm': [[`webhooks rm ${HOOK.id}`]],
+  usage: [['usage'], ['usage --by day']],
+  models: [['models']],
+  chat: [['chat What is a GPU?'], ['chat --model M Why?']],
+};
+const ROWS = Object.entries(LINES).flatMap(([name, rows = []]) => rows.map((row) => [row[0], name, row] as const));
 
-describe.each(LINES)('berth %s', (line) => {
-  it('fits a screen of 60 columns', async () => {
-    const { code, out } = await berth(words(line), [server], [], { width: COLUMNS });
-    expect(code).toBe(0);
-    // JSON, addresses and other single words are for copying, and are never cut.
-    const lines = out.split('\n').filter((one) => !/https:|"|^\S+ {2,}\S+$/.test(one));
-    expect(lines.filter((one) => widthOf(one) > COLUMNS)).toEqual([]);
+it('every command is among these', () => {
+  expect(Object.keys(LINES).toSorted()).toEqual(COMMANDS.map(({ name }) => name).toSorted());
+});
+
+/** Without colours. */
+// oxlint-disable-next-line no-control-regex
+const bare = (text: string): string => text.replaceAll(/\u001b\[[0-9;?]*[a-zA-Z]/g, '');
+/** JSON, addresses and other single words are for copying, and are never cut; sentences go on where the screen ends. */
+const MAY_BE_LONG = /https?:|:\/\/|"|: berth |^\S+ {2,}\S+$|\[y\/N\] y\s*$|[.:?] ?$/;
+
+function tooLong(text: string): string[] {
+  return bare(text)
+    .split(/\r?\n/)
+    .filter((one) => !MAY_BE_LONG.test(one) && widthOf(one) > COLUMNS);
+}
+
+let http: Server;
+let url: string;
+let home: string;
+let programs: string;
+beforeAll(async () => {
+  http = createServer((request, response) => {
+    const line = `${request.method} ${request.url}`;
+    server(response, { line, headers: request.headers, body: '' });
+  });
+  await new Promise<void>((resolve) => {
+    http.listen(0, '127.0.0.1', resolve);
+  });
+  url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
+  home = await mkdtemp(join(tmpdir(), 'berth-ways-'));
+  await mkdir(join(home, '.ssh'));
+  await writeFile(join(home, '.ssh/id_ed25519.pub'), 'ssh-ed25519 AAAA me@laptop\n');
+  programs = join(home, 'programs');
+  await mkdir(programs);
+  for (const name of ['ssh', 'scp', 'code', 'xdg-open']) {
+    await writeFile(join(programs, name), '#!/bin/sh\nexit 0\n', { mode: 0o755 });
+  }
+});
+afterAll(async () => {
+  http.closeAllConnections();
+  http.close();
+  await rm(home, { recursive: true });
+});
+
+async function environment(): Promise<Record<string, string>> {
+  const env = { HOME: home, PATH: `${programs}:/usr/bin:/bin`, BERTH_URL: url };
+  await storeAccess({ ...env, BERTH_PROFILE: 'work' }, { url, key: 'key' });
+  return env;
+}
+
+const wordsOf = (line: string): string[] =>
+  line.split(' ').map((word) => (word === 'URL' ? url : word.replace('HOME', home)));
+
+/** The command in this process: in a pipe, or on a screen of that width. */
+async function called(words: readonly string[], typed: string | undefined, width?: number) {
+  const env = await environment();
+  return await berth(words, [server], typed === undefined ? [] : [typed], { env, ...(width && { width }) });
+}
+
+describe.each(ROWS)('berth %s', (line, name, [, question, typed]) => {
+  it('works in a terminal of 60 columns, and fits', async () => {
+    const { NO_COLOR: _none, ...others } = process.env;
+    const env = { ...others, BERTH_API_KEY: 'key', ...(await environment()) };
+    const words = wordsOf(line).map((word) => `'${word}'`);
+    const shell = `stty cols ${COLUMNS}; exec '${process.execPath}' '${MAIN}' ${words.join(' ')}`;
+    const session = programSession(['sh', '-c', shell], env);
+    if (question !== undefined) await session.type('', question);
+    expect([await session.end(typed === undefined ? '' : `${typed}\r`), session.screen]).toEqual([0, session.screen]);
+    expect(tooLong(session.screen)).toEqual([]);
+    expect(tooLong((await called(wordsOf(line), typed, COLUMNS)).out)).toEqual([]);
   });
 
   it('is whole in a pipe, and has no colours', async () => {
-    const { code, out } = await berth(words(line), [server]);
-    expect(code).toBe(0);
+    const { code, out, said } = await called(wordsOf(line), typed);
+    expect([code, said]).toEqual([0, said]);
     expect(['\u001b', '\u2026'].filter((one) => out.includes(one))).toEqual([]);
   });
 
-  it('has JSON for programs, where it has a result', async () => {
-    const { command } = findCommand(words(line)) ?? {};
-    if (command?.options['json'] === undefined) return;
-    const { code, out } = await berth([...words(line), '--json'], [server]);
+  it('has JSON for programs, where it has a result, and refuses to where not', async () => {
+    const { command } = findCommand(wordsOf(line)) ?? {};
+    expect(command?.name).toBe(name);
+    const words = wordsOf(line);
+    if (command?.options['json'] === undefined) {
+      const refused = await called([...words.slice(0, name.split(' ').length), '--json'], typed);
+      expect([refused.code, refused.said]).toEqual([2, expect.stringContaining('has no option --json')]);
+      return;
+    }
+    const { code, out } = await called([...words, '--json'], typed);
     const withoutPort = (text: string): string => text.replace(/127\.0\.0\.1:\d+/, '');
     expect(code).toBe(0);
     for (const one of line.startsWith('logs') ? out.trim().split('\n') : [out])
       expect(() => JSON.parse(one)).not.toThrow();
     if (!('output' in command.options)) return;
-    const same = await berth([...words(line), '-o', 'json'], [server]);
+    const same = await called([...words, '-o', 'json'], typed);
     expect(withoutPort(same.out)).toBe(withoutPort(out));
   });
 });
 
-it('every command that prints JSON is among these, or has a test of its own', () => {
-  const elsewhere = ['run', 'ssh-keys add', 'registries add'];
-  const here = LINES.map((line) => findCommand(words(line))?.command);
-  const printing = COMMANDS.filter(({ options }) => options['json'] !== undefined).map(({ name }) => name);
-  expect(printing.filter((name) => !here.some((one) => one?.name === name)).toSorted()).toEqual(elsewhere.toSorted());
+describe.each(['', ...COMMANDS.map(({ name }) => name)])('berth %s --help', (name) => {
+  it('fits a screen of 60 columns, and 80 in a pipe', async () => {
+    const words = [...name.split(' ').filter(Boolean), '--help'];
+    const narrow = (await berth(words, [server], [], { width: COLUMNS })).out.split('\n');
+    // Lines to copy.
+    expect(narrow.filter((one) => widthOf(one) > COLUMNS && !/^(Usage:|Also:|  berth )/.test(one))).toEqual([]);
+    const wide = (await berth(words, [server])).out.split('\n');
+    expect(wide.filter((one) => widthOf(one) > 80)).toEqual([]);
+  });
 });
 
 describe('on a narrow screen', () => {
@@ -257,20 +362,8 @@ describe('-o', () => {
 });
 
 describe('in a terminal of 60 columns', () => {
-  let http: Server;
-  beforeAll(async () => {
-    http = createServer((request, response) =>
-      response.end(JSON.stringify(answerTo(`${request.method} ${request.url}`))),
-    );
-    await new Promise<void>((resolve) => {
-      http.listen(0, '127.0.0.1', resolve);
-    });
-  });
-  afterAll(() => http.close());
-
   async function screen(line: string, more: NodeJS.ProcessEnv = {}): Promise<string> {
     const { NO_COLOR: _none, ...others } = process.env;
-    const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
     const env = { ...others, BERTH_URL: url, BERTH_API_KEY: 'key', ...more };
     const shell = `stty cols ${COLUMNS}; exec '${process.execPath}' '${MAIN}' ${line}`;
     const session = programSession(['sh', '-c', shell], env);

@@ -1,7 +1,7 @@
-import ssh2 from 'ssh2';
 import { describe, expect, it } from 'vitest';
 import { matchKey, parseAuthorizedKey } from '../../../src/ssh/login/authorized-key.ts';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
+import { ssh2 } from '../../../src/ssh/ssh2/load.ts';
 
 function pair(type: 'ed25519' | 'rsa', bits = 2048): { public: string; private: string } {
   return type === 'rsa' ? ssh2.utils.generateKeyPairSync('rsa', { bits }) : newEd25519Key('');

@@ -1,6 +1,6 @@
-import ssh2 from 'ssh2';
 import { expect, it } from 'vitest';
 import { newEd25519Key, publicHalf } from '../../../src/ssh/login/ed25519-key.ts';
+import { ssh2 } from '../../../src/ssh/ssh2/load.ts';
 
 it('makes keys that sign and verify, those whose public half begins with a zero byte too', () => {
   const message = Buffer.from('message');

@@ -5,12 +5,23 @@ import { FairBytes } from '../../../src/lib/shares.ts';
 
 const MIB = 1024 * 1024;
 
-function connection(namespace: string, bytes: number): LiveConnection {
-  const queue = { queued: () => bytes };
-  const [client, socket] = [{ end: vi.fn() }, { destroy: vi.fn() }];
+interface Held {
+  queued?: number;
+  packet?: number;
+  variables?: number;
+}
+
+function holding(namespace: string, { queued = 0, packet = 0, variables = 0 }: Held): LiveConnection {
+  const queue = { queued: () => queued };
+  const _protocol = { _decipher: { _packet: packet === 0 ? null : new Uint8Array(packet) } };
+  const [client, socket] = [{ end: vi.fn(), _protocol }, { destroy: vi.fn() }];
   const gateway = { log: pino({ level: 'silent' }) };
   const state = { login: { namespace }, gone: new AbortController().signal, channels: new Set(), isCut: false };
-  return { gateway, client, socket, queue, ...state } as unknown as LiveConnection;
+  return { gateway, client, socket, queue, variables, ...state } as unknown as LiveConnection;
+}
+
+function connection(namespace: string, queued: number): LiveConnection {
+  return holding(namespace, { queued });
 }
 
 function cut(connections: LiveConnection[], limit: number): number[] {
@@ -27,6 +38,11 @@ describe('memory that runs short', () => {
   it('is freed by its largest connections first, and by the next tenant when that holds more', () => {
     const all = [connection('a', MIB), connection('a', 6 * MIB), connection('b', 3 * MIB), connection('b', MIB)];
     expect(cut(all, 4 * MIB)).toEqual([1, 2]);
+  });
+
+  it('is what a packet on its way and variables hold, too', () => {
+    const large = { packet: MIB / 4, variables: MIB };
+    expect(cut([connection('a', MIB), holding('b', large)], 2 * MIB)).toEqual([1]);
   });
 
   it('is left alone while it suffices', () => {

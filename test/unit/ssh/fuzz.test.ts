@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import fc from 'fast-check';
-import ssh2 from 'ssh2';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SshServer } from '../../../src/ssh/server.ts';
+import { ssh2 } from '../../../src/ssh/ssh2/load.ts';
 import { loneGateway } from '../../support/ssh-gateway.ts';
 
 const IDENT = 'SSH-2.0-OpenSSH_9.9\r\n';

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import ssh2 from 'ssh2';
 import { afterEach, describe, expect, it } from 'vitest';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
+import { ssh2 } from '../../../src/ssh/ssh2/load.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { loginTo, loneGateway, type LoneGateway, NO_ADDRESS_LIMITS } from '../../support/ssh-gateway.ts';
 import { waitFor } from '../../support/wait-for.ts';

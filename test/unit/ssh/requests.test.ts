@@ -148,18 +148,24 @@ describe('the modes of a terminal', () => {
 
   it('are read in the place of ssh2, which sees none', () => {
     const passed: Buffer[] = [];
-    const protocol = { _onPayload: (payload: Uint8Array) => passed.push(Buffer.from(payload)) };
+    const read: Buffer[] = [];
+    const protocol = {
+      _onPayload: (payload: Uint8Array) => {
+        passed.push(Buffer.from(payload));
+        read.push(modes());
+      },
+    };
     const modes = takeOverRequests({ _protocol: protocol } as unknown as Connection);
     const head = (name: string): Buffer => Buffer.concat([Buffer.of(98, 0, 0, 0, 7), wireString(name), Buffer.of(1)]);
     const request = Buffer.concat([head('pty-req'), wireString('xterm'), Buffer.alloc(16, 1)]);
     protocol._onPayload(Buffer.concat([request, wireString(encoded(MODES))]));
-    expect(modes()).toEqual(encoded(MODES));
+    expect(read).toEqual([encoded(MODES)]);
     expect(passed[0]?.subarray(0, request.length + 4)).toEqual(Buffer.concat([request, Buffer.alloc(4)]));
     for (const other of [Buffer.of(98), Buffer.concat([head('env'), wireString('A')]), request, Buffer.of(94, 1)]) {
       protocol._onPayload(other);
       expect(passed.at(-1)).toEqual(other);
+      expect(read.at(-1)).toEqual(Buffer.alloc(0));
     }
-    expect(modes()).toEqual(encoded(MODES));
   });
 });
 
@@ -170,13 +176,47 @@ describe('a text that is no UTF-8', () => {
     ['exec', [], Buffer.alloc(0)],
   ])('comes as it was sent, by %s', (type, before, text) => {
     const passed: Uint8Array[] = [];
-    const protocol = { _onPayload: (payload: Uint8Array) => passed.push(payload) };
+    const protocol = {
+      _onPayload: (payload: Uint8Array) => {
+        passed.push(payload);
+        expect(bytes()).toEqual(text);
+      },
+    };
     const bytes = takeOverRequests({ _protocol: protocol } as unknown as Connection);
     const head = Buffer.concat([Buffer.of(98, 0, 0, 0, 7), wireString(type), Buffer.of(0)]);
     const message = Buffer.concat([head, ...before, wireString(text)]);
     protocol._onPayload(Buffer.from(message));
-    expect(bytes()).toEqual(text);
     expect(passed).toEqual([message]);
+    expect(bytes()).toEqual(Buffer.alloc(0));
+  });
+});
+
+describe('the variables of a session', () => {
+  it('count while it lives', () => {
+    const bytes = () => Buffer.from('x'.repeat(1000));
+    const connection = {
+      gone: new AbortController().signal,
+      key: {},
+      notices: new Notices(),
+      bytes,
+      variables: 0,
+    } as LiveConnection;
+    const session = new EventEmitter();
+    new ProgramSession(connection).listen(session as unknown as Session);
+    const answers: boolean[] = [];
+    for (let index = 0; index < 300; index += 1) {
+      const name = `V${String(index).padStart(3, '0')}`;
+      session.emit(
+        'env',
+        () => answers.push(true),
+        () => answers.push(false),
+        { key: name },
+      );
+    }
+    expect(answers.filter(Boolean)).toHaveLength(129);
+    expect(connection.variables).toBe(129 * 1005);
+    session.emit('close');
+    expect(connection.variables).toBe(0);
   });
 });
 
@@ -210,12 +250,14 @@ describe('what a session asks for and does not get', () => {
       ask('auth-agent');
       ask('x11', {});
       ask('env', { key: 'not-a-name', val: 'x' });
+      ask('pty', { term: 'x'.repeat(257), cols: 80, rows: 24 });
     }
-    expect(answers).toEqual(Array(6).fill('refused'));
+    expect(answers).toEqual(Array(8).fill('refused'));
     expect(notices.take()).toEqual([
       expect.stringContaining('agent forwarding (-A) is not offered'),
       expect.stringContaining('X11 forwarding (-X) is not offered'),
       expect.stringContaining('a variable of your client was not set'),
+      expect.stringContaining('its kind (TERM) has more than 256 bytes'),
     ]);
     ask('auth-agent');
     expect(notices.take()).toEqual([]);

@@ -132,6 +132,19 @@ describe('a shell', () => {
     }
   });
 
+  it('changes no variable of the user, whatever its name', () => {
+    const names = 'abcdefghijklmnopqrstuvwxyz'.split('').map((letter) => `_${letter}`);
+    const values = Object.fromEntries(names.map((name) => [name, `of ${name}`]));
+    const shown = names.map((name) => `$${name}`).join('|');
+    const expected = names.map((name) => `of ${name}`).join('|');
+    for (const endMarker of ['bye', undefined]) {
+      const command: Launch['action'] = { kind: 'command', command: `echo "${shown}"` };
+      expect(String(run({ action: command, endMarker }, '', values).stdout)).toBe(`${expected}\n`);
+      const shell = run({ action: { kind: 'shell' }, endMarker }, `echo "${shown}"\n`, values);
+      expect(String(shell.stdout)).toBe(`${expected}\n`);
+    }
+  });
+
   it('says nothing of its own when a signal ends the program, and what the program says comes whole', () => {
     const result = run({ action: { kind: 'command', command: 'echo out; echo err >&2; kill -KILL $$' } });
     expect([result.status, String(result.stdout), String(result.stderr)]).toEqual([137, 'out\n', 'err\nbye']);

@@ -1,10 +1,11 @@
 import { type EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';
-import ssh2, { type KexAlgorithm } from 'ssh2';
+import type { Client, KexAlgorithm } from 'ssh2';
 import { afterEach, describe, expect, it } from 'vitest';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
+import { ssh2 } from '../../../src/ssh/ssh2/load.ts';
 import { loginTo, loneGateway } from '../../support/ssh-gateway.ts';
 
 /** What ssh2's client keeps to itself (lib/client.js, 1.17). */
@@ -23,7 +24,7 @@ function closeOf(client: EventEmitter): Promise<unknown> {
 }
 
 /** A client that exchanges keys and then does not log in. */
-function stranger(kex?: KexAlgorithm): { client: ssh2.Client; inside: Insides; closed: Promise<unknown> } {
+function stranger(kex?: KexAlgorithm): { client: Client; inside: Insides; closed: Promise<unknown> } {
   const client = new ssh2.Client();
   client.on('error', () => undefined);
   const { port } = server.address;
@@ -76,6 +77,19 @@ describe('a stranger', () => {
     socket.write('SSH-2.0-flood\r\n');
     socket.write(Buffer.concat(Array.from({ length: 8192 }, () => ignore)));
     await closed;
+  });
+
+  it('that begins a packet of more bytes than a login needs is hung up on', async () => {
+    ({ server } = await loneGateway());
+    const socket = connect(server.address.port, '127.0.0.1').on('error', () => undefined);
+    socket.resume();
+    const closed = closeOf(socket);
+    const began = performance.now();
+    socket.write('SSH-2.0-large\r\n');
+    socket.write(Buffer.from([0, 3, 0, 4, 4, 2, 0, 0]));
+    await closed;
+    // Otherwise the time for a login would end it.
+    expect(performance.now() - began).toBeLessThan(60_000);
   });
 
   it.each<[KexAlgorithm, boolean]>([

@@ -7,17 +7,19 @@ import type { Settings } from '../settings.ts';
 /** Where the disk is mounted. */
 export const WORKSPACE = '/workspace';
 
+// A user may have variables of any name, and the programs here get them: those of the scripts begin with _berth_.
+//
 // $1 is the onStart script. The shell of the image runs it where there is one, as its author expects. Its output goes
 // to the log of the pod.
 const RUN_ON_START = `PATH="$PATH:${TOOLS_APPLETS}"; export PATH
 cd ${WORKSPACE} 2>/dev/null || cd /
 if [ -n "$1" ]; then
-  shell=${TOOLS_BIN}/busybox
-  for candidate in /bin/bash /usr/bin/bash /bin/sh; do
-    if [ -x "$candidate" ]; then shell="$candidate"; break; fi
+  _berth_shell=${TOOLS_BIN}/busybox
+  for _berth_candidate in /bin/bash /usr/bin/bash /bin/sh; do
+    if [ -x "$_berth_candidate" ]; then _berth_shell="$_berth_candidate"; break; fi
   done
-  if [ "$shell" = ${TOOLS_BIN}/busybox ]; then "$shell" sh -c -- "$1" & else "$shell" -c -- "$1" & fi
-  onstart=$!
+  if [ "$_berth_shell" = ${TOOLS_BIN}/busybox ]; then "$_berth_shell" sh -c -- "$1" & else "$_berth_shell" -c -- "$1" & fi
+  _berth_onstart=$!
 fi
 `;
 // Jupyter starts when the image has it, or as soon as onStart has installed it. Its token is generated here, stays the
@@ -25,24 +27,24 @@ fi
 // JUPYTER_TOKEN in the environment of the instance wins. Jupyter does not print a token that it was given.
 const RUN_JUPYTER = `(
   umask 077
-  folder=${WORKSPACE}/.berth-jupyter
-  mkdir -p "$folder" 2>/dev/null || { folder=/tmp/.berth-jupyter; mkdir -p "$folder"; }
-  file="$folder/token"
-  if [ -n "$JUPYTER_TOKEN" ]; then printf %s "$JUPYTER_TOKEN" >"$file"
-  elif [ ! -s "$file" ]; then head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' >"$file"; fi
-  export JUPYTER_TOKEN="$(cat "$file")"
-  ${TOOLS_BIN}/busybox httpd -f -p 127.0.0.1:${JUPYTER_TOKEN_PORT} -h "$folder" &
+  _berth_folder=${WORKSPACE}/.berth-jupyter
+  mkdir -p "$_berth_folder" 2>/dev/null || { _berth_folder=/tmp/.berth-jupyter; mkdir -p "$_berth_folder"; }
+  _berth_file="$_berth_folder/token"
+  if [ -n "$JUPYTER_TOKEN" ]; then printf %s "$JUPYTER_TOKEN" >"$_berth_file"
+  elif [ ! -s "$_berth_file" ]; then head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' >"$_berth_file"; fi
+  export JUPYTER_TOKEN="$(cat "$_berth_file")"
+  ${TOOLS_BIN}/busybox httpd -f -p 127.0.0.1:${JUPYTER_TOKEN_PORT} -h "$_berth_folder" &
   umask 022
   while :; do
-    over=; kill -0 "$onstart" 2>/dev/null || over=1
-    for program in ${JUPYTER_PROGRAMS.join(' ')}; do
-      if command -v "$program" >/dev/null 2>&1; then
-        "$program" --ip=0.0.0.0 --port=${JUPYTER_PORT} --no-browser --allow-root --ServerApp.root_dir=${WORKSPACE} 2>&1 |
-          while IFS= read -r line; do printf '${JUPYTER_LINE}%s\\n' "$line"; done
+    _berth_over=; kill -0 "$_berth_onstart" 2>/dev/null || _berth_over=1
+    for _berth_program in ${JUPYTER_PROGRAMS.join(' ')}; do
+      if command -v "$_berth_program" >/dev/null 2>&1; then
+        "$_berth_program" --ip=0.0.0.0 --port=${JUPYTER_PORT} --no-browser --allow-root --ServerApp.root_dir=${WORKSPACE} 2>&1 |
+          while IFS= read -r _berth_line; do printf '${JUPYTER_LINE}%s\\n' "$_berth_line"; done
         exit
       fi
     done
-    if [ -n "$over" ]; then
+    if [ -n "$_berth_over" ]; then
       echo 'The image has no jupyter: choose one that has, or install jupyterlab in onStart.' >&2
       exit
     fi
