@@ -19,7 +19,7 @@ import { NAMESPACE, OTHER, TENANT, VALUES } from './support/release.ts';
 import { newIdentity } from './support/ssh.ts';
 import { World } from './support/world.ts';
 
-// The commands of docs/install.md and docs/operations.md in their order, as an operator pastes them.
+// The commands of docs/run/install.md and docs/run/operations.md in their order, as an operator pastes them.
 
 const MINUTES = 60_000;
 const ROLL_OUT = `kubectl -n ${NAMESPACE} rollout status deployment --timeout=5m`;

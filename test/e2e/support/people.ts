@@ -15,7 +15,7 @@ export async function may(
 
 /**
  * Writes a kubeconfig for an account that is berth-admin in the namespace, and that may forward to the pods of Berth by the
- * commands of docs/cli.md, and nothing else.
+ * commands of docs/use/cli.md, and nothing else.
  */
 export async function forwarderOf(world: World, namespace: string, path: string): Promise<void> {
   const kubectl = async (words: readonly string[]): Promise<string> => {

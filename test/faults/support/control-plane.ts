@@ -33,9 +33,9 @@ export interface ControlPlane extends AsyncDisposable {
   readonly etcd: Server;
   /** Resolves when the API server answers and has its data. */
   ready(): Promise<void>;
-  /** Saves a snapshot of etcd, by the command of docs/install.md. */
+  /** Saves a snapshot of etcd, by the command of docs/run/install.md. */
   backUp(): Promise<void>;
-  /** Restores the snapshot, by the command of docs/install.md. The servers stop for it. */
+  /** Restores the snapshot, by the command of docs/run/install.md. The servers stop for it. */
   restore(): Promise<void>;
 }
 

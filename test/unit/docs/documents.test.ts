@@ -8,7 +8,7 @@ const inDocs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf
 const documents = [...inDocs, ...readdirSync(ROOT), 'charts/berth/README.md'].filter((name) => name.endsWith('.md'));
 
 test('no document has the marks of a conflict', () => {
-  expect(documents).toContain('docs/threat-model.md');
+  expect(documents).toContain('docs/run/threat-model.md');
   const marked = documents.filter((name) => /^(<{7}|={7}|>{7})( |$)/m.test(readFileSync(join(ROOT, name), 'utf8')));
   expect(marked).toEqual([]);
 });
@@ -32,7 +32,7 @@ test('the map of the gateway names each of its folders', () => {
 });
 
 test('the lists of how to add name files that are there', () => {
-  const text = readFileSync(join(ROOT, 'docs/how-to-add.md'), 'utf8');
+  const text = readFileSync(join(ROOT, 'docs/build/how-to-add.md'), 'utf8');
   const named = [...text.matchAll(/`((?:src|test|docs|tools|charts)\/[^`* ]+)`/g)].map(([, path = '']) => path);
   expect(named.length).toBeGreaterThan(15);
   expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
@@ -50,7 +50,7 @@ test('the lists of how to add name files that are there', () => {
 });
 
 describe('the threat model', () => {
-  const text = readFileSync(join(ROOT, 'docs/threat-model.md'), 'utf8');
+  const text = readFileSync(join(ROOT, 'docs/run/threat-model.md'), 'utf8');
 
   it('names a test for every attack, and no attack twice', () => {
     const [attacked = ''] = text.split(/^## How soon access ends$/m);

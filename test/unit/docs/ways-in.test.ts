@@ -9,7 +9,7 @@ import { blocksOf } from '../../support/manual.ts';
 const textOf = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const WAYS = ['renter', 'model-user', 'platform-team', 'on-call', 'contributor'];
 /** Their commands are run by tests, or are those of npm. */
-const RUN = ['README.md', 'CONTRIBUTING.md', 'docs/install.md', 'docs/operations.md', 'docs/models.md', 'docs/cli.md']
+const RUN = ['README.md', 'CONTRIBUTING.md', 'docs/run/install.md', 'docs/run/operations.md', 'docs/use/models.md', 'docs/use/cli.md']
   .map(textOf)
   .join('\n');
 

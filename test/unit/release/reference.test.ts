@@ -8,8 +8,8 @@ import { ROOT } from '../../../tools/lib/paths.ts';
 
 const page = referencePage();
 
-test('docs/reference.md is what the schemas say', () => {
-  expect(readFileSync(join(ROOT, 'docs/reference.md'), 'utf8')).toBe(page);
+test('docs/run/reference.md is what the schemas say', () => {
+  expect(readFileSync(join(ROOT, 'docs/run/reference.md'), 'utf8')).toBe(page);
 });
 
 test.each(CUSTOM_RESOURCES.map(({ kind, spec }) => [kind, spec] as const))('it has every field of %s', (kind, spec) => {

@@ -22,7 +22,7 @@ interface Schema {
 const HEAD = `# Custom resources
 
 Every field of every kind of \`${API_VERSION}\`. Made from the schemas in \`src/resources\` by \`npm run generate\`: do not
-edit. \`kubectl explain\` says the same. [docs/architecture.md](architecture.md#glossary) has the words.
+edit. \`kubectl explain\` says the same. [docs/build/architecture.md](architecture.md#glossary) has the words.
 `;
 
 function schemaOf(resource: CustomResource): Schema {
@@ -93,7 +93,7 @@ function sectionOf(resource: CustomResource): string {
   ].join('\n');
 }
 
-/** The page docs/reference.md. */
+/** The page docs/run/reference.md. */
 export function referencePage(): string {
   return [HEAD, ...CUSTOM_RESOURCES.map(sectionOf)].join('\n');
 }
