@@ -78,8 +78,8 @@ describe('the commands of the manual', () => {
     await world.release.helm(['uninstall', 'berth', '--ignore-not-found', '--wait']);
     folder = await mkdtemp(join(tmpdir(), 'berth-e2e-manual-'));
     await writeFile(join(folder, 'values.json'), JSON.stringify(VALUES));
-    install = await readManual('install.md');
-    operations = await readManual('operations.md');
+    install = await readManual('run/install.md');
+    operations = await readManual('run/operations.md');
   });
   afterAll(async () => {
     await world.client.close();

@@ -77,7 +77,7 @@ export async function startControlPlane(): Promise<ControlPlane> {
   const apiServer = createServer(components.apiServer(layout), logs, tether);
   const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
 
-  const [save = '', restoreTo = ''] = blockWith(await readManual('install.md'), 'etcdctl snapshot').split('\n');
+  const [save = '', restoreTo = ''] = blockWith(await readManual('run/install.md'), 'etcdctl snapshot').split('\n');
 
   /** Runs a command of etcd's tools in the folder of the state. */
   async function withEtcdTools(command: string): Promise<void> {

@@ -160,11 +160,14 @@ describeWith('Python venv')(
       expect(answer?.route.split(';')[0]).toBe(route);
     });
 
-    it.each(documented('python'))('runs the snippet of docs/use/models.md that begins with %s', async (_first, code) => {
-      const { code: status, stdout, stderr } = await run(python, ['-c', code], { env: environment() });
-      expect(status, stderr).toBe(0);
-      expect(stdout).toContain('fn');
-    });
+    it.each(documented('python'))(
+      'runs the snippet of docs/use/models.md that begins with %s',
+      async (_first, code) => {
+        const { code: status, stdout, stderr } = await run(python, ['-c', code], { env: environment() });
+        expect(status, stderr).toBe(0);
+        expect(stdout).toContain('fn');
+      },
+    );
 
     testWith('curl').each(documented('sh').filter(([, code]) => code.includes('curl')))(
       'runs the commands %s',

@@ -12,7 +12,7 @@ function wordsIn(file: string): string[] {
   );
 }
 
-test.each(['install.md', 'operations.md'])(
+test.each(['run/install.md', 'run/operations.md'])(
   'every command of docs/%s is run by a test, or says what it needs',
   async (name) => {
     const blocks = blocksOf(await readManual(name));

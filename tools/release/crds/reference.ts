@@ -22,7 +22,7 @@ interface Schema {
 const HEAD = `# Custom resources
 
 Every field of every kind of \`${API_VERSION}\`. Made from the schemas in \`src/resources\` by \`npm run generate\`: do not
-edit. \`kubectl explain\` says the same. [docs/build/architecture.md](architecture.md#glossary) has the words.
+edit. \`kubectl explain\` says the same. [The glossary](../build/architecture.md#glossary) has the words.
 `;
 
 function schemaOf(resource: CustomResource): Schema {
