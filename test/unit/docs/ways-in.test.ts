@@ -14,6 +14,7 @@ const RUN = [
   'CONTRIBUTING.md',
   'docs/run/install.md',
   'docs/run/operations.md',
+  'docs/run/money.md',
   'docs/use/models.md',
   'docs/use/cli.md',
 ]

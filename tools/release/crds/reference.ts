@@ -1,3 +1,4 @@
+import { READY_REASONS } from '../../../src/resources/instances/instance-state.ts';
 import { CUSTOM_RESOURCES } from '../../../src/resources/index.ts';
 import { API_VERSION, type CustomResource, type Rule } from '../../../src/resources/schema.ts';
 import { customResourceDefinition } from '../../../src/resources/crd.ts';
@@ -59,24 +60,43 @@ function meaningOf(schema: Schema): string {
     .trim();
 }
 
-function rowsOf(schema: Schema, path: string): string[] {
-  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
-    const here = `${path}.${name}`;
-    const isRequired = schema.required?.includes(name) && field.default === undefined;
-    const row = `| \`${here}\` | ${typeOf(field)}${isRequired ? ', required' : ''} | ${meaningOf(field)} |`;
-    const list = field.items === undefined ? [] : rowsOf(field.items, `${here}[]`);
-    const map = field.additionalProperties === undefined ? [] : rowsOf(field.additionalProperties, `${here}.*`);
-    return [row, ...rowsOf(field, here), ...list, ...map];
-  });
+/** The rows of a page. Fields that several places have are rows once: the other places name the first. */
+class Rows {
+  readonly #first = new Map<string, string>();
+
+  of(schema: Schema, kind: string, path: string): string[] {
+    return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
+      const here = `${path}.${name}`;
+      const isRequired = schema.required?.includes(name) && field.default === undefined;
+      const { rows, as } = this.#below(field, kind, here);
+      const meaning = [meaningOf(field), ...(as === undefined ? [] : [`Fields: as ${as}.`])].join(' ');
+      return [`| \`${here}\` | ${typeOf(field)}${isRequired ? ', required' : ''} | ${meaning} |`, ...rows];
+    });
+  }
+
+  #below(field: Schema, kind: string, path: string): { rows: string[]; as?: string } {
+    const below = [
+      { schema: field, suffix: '' },
+      { schema: field.items, suffix: '[]' },
+      { schema: field.additionalProperties, suffix: '.*' },
+    ].find(({ schema }) => schema?.properties !== undefined);
+    if (below?.schema === undefined) return { rows: [] };
+    const key = JSON.stringify([below.schema.properties, below.schema.required]);
+    const as = this.#first.get(key);
+    if (as !== undefined) return { rows: [], as };
+    const here = `${path}${below.suffix}`;
+    this.#first.set(key, `\`${here}\` of ${kind}`);
+    return { rows: this.of(below.schema, kind, here) };
+  }
 }
 
-function sectionOf(resource: CustomResource): string {
+function sectionOf(resource: CustomResource, rows: Rows): string {
   const { kind, plural, shortNames, namespaced, description, columns, selectable = [], rules = [] } = resource;
   const schema = schemaOf(resource);
   const { spec = {}, status } = schema.properties ?? {};
   const where = namespaced ? 'in a namespace' : 'cluster-wide';
   const table = (part: Schema, path: string): string =>
-    `| Field | Takes | Meaning |\n|---|---|---|\n${rowsOf(part, path).join('\n')}\n`;
+    `| Field | Takes | Meaning |\n|---|---|---|\n${rows.of(part, kind, path).join('\n')}\n`;
   const refused = [...rules, ...(spec['x-kubernetes-validations'] ?? [])].map(({ message }) => `- ${message}\n`);
   return [
     `## ${kind}\n`,
@@ -93,7 +113,19 @@ function sectionOf(resource: CustomResource): string {
   ].join('\n');
 }
 
+function reasons(): string {
+  const rows = Object.entries(READY_REASONS).map(([name, { state, help }]) => `| \`${name}\` | ${state} | ${help} |\n`);
+  return `## Reasons of Ready
+
+The reason of the condition \`Ready\` of a GPUInstance, which \`kubectl get gpuinstances\` shows as STATE, and the \`state\` over HTTP.
+
+| Reason | State | Meaning |
+|---|---|---|
+${rows.join('')}`;
+}
+
 /** The page docs/run/reference.md. */
 export function referencePage(): string {
-  return [HEAD, ...CUSTOM_RESOURCES.map(sectionOf)].join('\n');
+  const rows = new Rows();
+  return [HEAD, ...CUSTOM_RESOURCES.map((resource) => sectionOf(resource, rows)), reasons()].join('\n');
 }
