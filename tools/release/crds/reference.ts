@@ -48,16 +48,12 @@ function typeOf(schema: Schema): string {
   return [values ?? name, ...boundsOf(schema)].join(', ');
 }
 
-/** What a field takes and means, as a cell of a table. */
+/** What a field means, and what is refused. */
 function meaningOf(schema: Schema): string {
   const refusals = (schema['x-kubernetes-validations'] ?? []).map(({ message }) => `Otherwise refused: ${message}.`);
   const shown = JSON.stringify(schema.default);
   const usual = shown === undefined || shown.length > 40 ? [] : [`Default: \`${shown}\`.`];
-  return [schema.description ?? '', ...usual, ...refusals]
-    .join(' ')
-    .replaceAll('|', '\\|')
-    .replaceAll('\n', ' ')
-    .trim();
+  return [schema.description ?? '', ...usual, ...refusals].join(' ').replaceAll('\n', ' ').trim();
 }
 
 /** The rows of a page. Fields that several places have are rows once: the other places name the first. */
@@ -70,7 +66,7 @@ class Rows {
       const isRequired = schema.required?.includes(name) && field.default === undefined;
       const { rows, as } = this.#below(field, kind, here);
       const meaning = [meaningOf(field), ...(as === undefined ? [] : [`Fields: as ${as}.`])].join(' ');
-      return [`| \`${here}\` | ${typeOf(field)}${isRequired ? ', required' : ''} | ${meaning} |`, ...rows];
+      return [`- \`${here}\`: ${typeOf(field)}${isRequired ? ', required' : ''}. ${meaning}`.trim(), ...rows];
     });
   }
 
@@ -95,8 +91,8 @@ function sectionOf(resource: CustomResource, rows: Rows): string {
   const schema = schemaOf(resource);
   const { spec = {}, status } = schema.properties ?? {};
   const where = namespaced ? 'in a namespace' : 'cluster-wide';
-  const table = (part: Schema, path: string): string =>
-    `| Field | Takes | Meaning |\n|---|---|---|\n${rows.of(part, kind, path).join('\n')}\n`;
+  const list = (part: Schema, path: string): string =>
+    `### ${kind}: ${path}\n\n${rows.of(part, kind, path).join('\n')}\n`;
   const refused = [...rules, ...(spec['x-kubernetes-validations'] ?? [])].map(({ message }) => `- ${message}\n`);
   return [
     `## ${kind}\n`,
@@ -107,9 +103,9 @@ function sectionOf(resource: CustomResource, rows: Rows): string {
         ? ''
         : `\n\`--field-selector\` takes ${selectable.map((path) => `\`${path.slice(1)}\``).join(', ')} (Kubernetes 1.31 and newer).`) +
       '\n',
-    table(spec, 'spec'),
+    list(spec, 'spec'),
     ...(refused.length === 0 ? [] : [`Refused otherwise:\n\n${refused.join('')}`]),
-    ...(status === undefined ? [] : [table(status, 'status')]),
+    ...(status === undefined ? [] : [list(status, 'status')]),
   ].join('\n');
 }
 
