@@ -42,3 +42,23 @@ test('the index of the documents names each', () => {
   expect(pages.length).toBeGreaterThan(20);
   expect(pages.filter((name) => !textOf('docs/README.md').includes(`](${name})`))).toEqual([]);
 });
+
+describe('docs/use/recipes.md', () => {
+  const blocks = blocksOf(textOf('docs/use/recipes.md'));
+  const lines = blocks
+    .flatMap(({ commands }) => commands.trim().split('\n'))
+    .filter((line) => line.startsWith('berth '));
+
+  it('says of all commands who runs them', () => {
+    const others = blocks.filter(({ comment }) => !/^(?:run by \S+\.ts|not run: needs .+)$/.test(comment));
+    // The start script of an instance is a file.
+    expect(others.map(({ commands }) => commands.split('\n')[0])).toEqual(['#!/bin/sh']);
+  });
+
+  it.each(lines)('shows a command that works: %s', (line) => {
+    const words = (line.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ''));
+    const { command, args } = findCommand(words.slice(1)) ?? {};
+    expect(command, line).toBeDefined();
+    if (command !== undefined && args !== undefined) parseCommand(command, args);
+  });
+});
