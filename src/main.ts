@@ -56,7 +56,7 @@ function linesOf(commands: Readonly<Record<string, OperatorCommand>>): string {
 
 const USAGE = `Usage: berth COMMAND
 
-Server roles, configured by environment variables (docs/operations.md):
+Server roles, configured by environment variables (docs/run/environment.md):
   controller   reconcile the custom resources
   api          serve HTTP: compute endpoints, model gateway, ports of instances
   dashboard    serve the dashboard, where people make API keys

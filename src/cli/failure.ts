@@ -1,4 +1,4 @@
-/** What the program ends with. The numbers are an interface: scripts compare them, docs/cli.md lists them. */
+/** What the program ends with. The numbers are an interface: scripts compare them, docs/use/cli.md lists them. */
 export const EXIT = {
   done: 0,
   /** The server refused, or what was asked for failed. */

@@ -83,7 +83,7 @@ const trustProxy = z.string().transform((text, context): boolean | number | stri
   return z.NEVER;
 });
 
-/** Every variable that a server role reads. `docs/operations.md` lists them. */
+/** Every variable that a server role reads. `docs/run/environment.md` lists them. */
 export const environment = z.object({
   KUBECONFIG: z.string().optional(),
   BERTH_NAMESPACE: z.string().min(1).max(63).default('berth-system'),

@@ -34,7 +34,7 @@ export function poolIsolation(nodes: readonly NodeFacts[]): PoolIsolation {
   }
   const unconfirmed = real.filter(({ isGpuIsolationEnforced }) => !isGpuIsolationEnforced);
   if (unconfirmed.length > 0) {
-    const message = `Kubernetes does not show whether the container runtime of node ${named(unconfirmed)} lets a container choose GPUs by its environment. Set it up and check it as docs/install.md says, then label the node berth.dev/gpu-isolation=enforced.`;
+    const message = `Kubernetes does not show whether the container runtime of node ${named(unconfirmed)} lets a container choose GPUs by its environment. Set it up and check it as docs/run/install.md says, then label the node berth.dev/gpu-isolation=enforced.`;
     return { status: 'Unknown', reason: 'NotConfirmed', message };
   }
   const message =

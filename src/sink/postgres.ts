@@ -11,7 +11,7 @@ const SCHEMA_VERSION = 1;
 
 const columns = Object.entries(COLUMNS).map(([name, type]) => `  "${name}" ${type},\n`);
 
-/** What the sink makes in an empty database. docs/usage-sink.md has the same, for who makes it by hand. */
+/** What the sink makes in an empty database. docs/run/usage-sink.md has the same, for who makes it by hand. */
 export const SCHEMA = `CREATE TABLE berth_usage (
 ${columns.join('')}  "x_ExportedAt" timestamptz NOT NULL DEFAULT now()
 );
@@ -73,7 +73,7 @@ function remedyOf(error: Error & { code?: string }): string {
   if (error.message === 'The server does not support SSL connections')
     return 'Switch TLS on in the database, or write sslmode=disable for a database on the same node.';
   if (code === '42501')
-    return 'Give the user of the URL CREATE on the schema, or make the tables and give the rights of docs/usage-sink.md.';
+    return 'Give the user of the URL CREATE on the schema, or make the tables and give the rights of docs/run/usage-sink.md.';
   if (error instanceof DatabaseError) return 'The log of the database says more.';
   return 'Check that the database runs, the host and port of the URL, and network policies between (in the chart: usageSink.networks and usageSink.ports).';
 }

@@ -3,7 +3,7 @@ import { FULL, measureRow, ROWS, type Scale } from './controller/scale.ts';
 import { runMain } from '../../tools/lib/failure.ts';
 import { withCluster } from './cluster.ts';
 
-// The speed table of docs/performance.md: `npm run bench:controller [-- NODES:INSTANCES ...]`, and its table of scale:
+// The speed table of docs/build/performance.md: `npm run bench:controller [-- NODES:INSTANCES ...]`, and its table of scale:
 // `npm run bench:controller -- rows [ROW ...] [NODES:INSTANCES:WAITERS:OBJECTS]`, all rows where none is named. On a
 // cluster of its own, or on the one that KUBECONFIG names.
 

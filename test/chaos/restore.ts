@@ -165,7 +165,7 @@ class Rented {
 }
 
 /**
- * A backup and a restore of one instance with a disk, as docs/install.md has them, while everything else goes on.
+ * A backup and a restore of one instance with a disk, as docs/run/install.md has them, while everything else goes on.
  *
  * @param pause milliseconds between the two halves of what is brought back
  * @returns what is wrong with it

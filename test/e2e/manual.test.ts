@@ -19,7 +19,7 @@ import { NAMESPACE, OTHER, TENANT, VALUES } from './support/release.ts';
 import { newIdentity } from './support/ssh.ts';
 import { World } from './support/world.ts';
 
-// The commands of docs/install.md and docs/operations.md in their order, as an operator pastes them.
+// The commands of docs/run/install.md, docs/run/operations.md and docs/run/money.md in their order, as an operator pastes them.
 
 const MINUTES = 60_000;
 const ROLL_OUT = `kubectl -n ${NAMESPACE} rollout status deployment --timeout=5m`;
@@ -78,8 +78,8 @@ describe('the commands of the manual', () => {
     await world.release.helm(['uninstall', 'berth', '--ignore-not-found', '--wait']);
     folder = await mkdtemp(join(tmpdir(), 'berth-e2e-manual-'));
     await writeFile(join(folder, 'values.json'), JSON.stringify(VALUES));
-    install = await readManual('install.md');
-    operations = await readManual('operations.md');
+    install = await readManual('run/install.md');
+    operations = (await readManual('run/operations.md')) + (await readManual('run/money.md'));
   });
   afterAll(async () => {
     await world.client.close();

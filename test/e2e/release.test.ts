@@ -128,7 +128,7 @@ describe('a release on a real node', () => {
   });
 
   it('gives people their rights in one namespace by the commands of the manual', async () => {
-    const manual = await readManual('install.md');
+    const manual = await readManual('run/install.md');
     const rent = { verb: 'create', resource: 'gpuinstances', namespace: TENANT };
     // The cluster's own role gives none of them.
     await world.kubectl(['create', 'rolebinding', 'bob-edit', '--clusterrole=edit', '--user=alice', '-n', OTHER]);
@@ -391,7 +391,7 @@ describe('a release on a real node', () => {
   });
 
   it('is removed completely by the commands of the manual', async () => {
-    const manual = await readManual('install.md');
+    const manual = await readManual('run/install.md');
     await paste(lastBlock(manual, 'Remove'), { ...inject('e2e'), identity });
     const definitions = await client.list(CUSTOM_RESOURCE_DEFINITIONS);
     expect(definitions.items.map(({ metadata }) => metadata.name)).toEqual([]);

@@ -180,7 +180,7 @@ describe.skipIf(initPid === 0)('a key is all that a renter needs', () => {
   );
 
   it('leaves nothing behind', async () => {
-    const manual = await readManual('install.md');
+    const manual = await readManual('run/install.md');
     await paste(lastBlock(manual, 'Remove'), { ...options, identity: newIdentity() });
   });
 });

@@ -24,7 +24,7 @@ import { openTerminal } from '../support/terminal-world.ts';
 import { type TestNamespace, testNamespace } from '../support/test-cluster.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-// Every way in, and how long after what opened it was taken away it ends. The test prints the table of docs/threat-model.md.
+// Every way in, and how long after what opened it was taken away it ends. The test prints the table of docs/run/threat-model.md.
 
 /** A bound for safety, and no measure of speed: what is taken away ends within a second. */
 const MOST_MS = 1000;

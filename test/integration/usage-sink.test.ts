@@ -297,7 +297,7 @@ describe.skipIf(!(await hasPostgres()))('the sink of bills', { timeout: 300_000 
   });
 
   it('answers the question of the manual', async () => {
-    const manual = readFileSync(join(ROOT, 'docs/usage-sink.md'), 'utf8');
+    const manual = readFileSync(join(ROOT, 'docs/run/usage-sink.md'), 'utf8');
     const [, question = ''] = /```\n(SELECT .*?)```/s.exec(manual) ?? [];
     const asked = question.replace('2026-11-01', day(LAST_MONTH.from));
     expect(asked).not.toBe('');

@@ -34,9 +34,9 @@ export function hastened(text: string, factor: number): string {
   return faster(text, factor).replaceAll(/> (\d{3,})\b/g, (_, seconds: string) => `> ${Number(seconds) / factor}`);
 }
 
-const METRICS = readFileSync(join(ROOT, 'docs/metrics.md'), 'utf8');
+const METRICS = readFileSync(join(ROOT, 'docs/run/metrics.md'), 'utf8');
 
-/** The rows of the table of docs/metrics.md. */
+/** The rows of the table of docs/run/metrics.md. */
 export const METRIC_ROWS = METRICS.match(/^\| `[a-z_]+` \| .*$/gm) ?? [];
 
 /** Name and type of each documented metric. */

@@ -7,7 +7,7 @@ import { run } from '../../tools/lib/shell.ts';
 import { ALERTS } from './alert-rules.ts';
 
 const SECTIONS = new Map(
-  readFileSync(join(ROOT, 'docs/runbooks.md'), 'utf8')
+  readFileSync(join(ROOT, 'docs/run/runbooks.md'), 'utf8')
     .split(/^## /m)
     .map((section) => [section.split('\n', 1)[0] ?? '', section]),
 );

@@ -41,7 +41,8 @@ async function debianRoot(cache: string, extra?: { name: string; packages: strin
 export async function makeSshImages(files: readonly string[]): Promise<void> {
   if ((await findProgram('mmdebstrap')) === undefined) return;
   await debianRoot(cacheFolder(process.env));
-  if (files.some((file) => file.endsWith('/ports.test.ts'))) await debianRoot(cacheFolder(process.env), WITH_JUPYTER);
+  if (files.some((file) => /\/(?:ports|recipes)\.test\.ts$/.test(file)))
+    await debianRoot(cacheFolder(process.env), WITH_JUPYTER);
 }
 
 async function bareImage(): Promise<Omit<ImageSpec, 'reference'>> {

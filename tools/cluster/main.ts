@@ -19,7 +19,7 @@ Options of up and start, after --, for example npm start -- --detach:
   --built            builds or downloads Kubernetes also where kind is there
   --yes              installs missing packages without a question
 
-docs/local-cluster.md says more.
+docs/build/local-cluster.md says more.
 `;
 
 const [name = '', ...args] = process.argv.slice(2);

@@ -6,7 +6,7 @@ import { textOfMarkdown, textOfTemplate, textsOfProgram, type Text } from './tex
 
 /** Documents, strings of the programs, and texts of the chart. */
 const READ = ['*.md', 'docs/**/*.md', 'src/**/*.{ts,tsx}', 'tools/**/*.ts', 'charts/berth/**/*.{md,txt,tpl,yaml}'];
-const GENERATED = ['docs/reference.md', 'charts/berth/README.md', 'charts/berth/templates/crds/*'];
+const GENERATED = ['docs/run/reference.md', 'charts/berth/README.md', 'charts/berth/templates/crds/*'];
 /** A decision is the record of a day. */
 const RECORDS = ['docs/decisions/*'];
 /** These have the rule, or quote what breaks it. */

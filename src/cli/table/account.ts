@@ -15,7 +15,7 @@ const TEMPLATE_OPTIONS: Options = {
   ...JSON_OPTION,
 };
 
-/** The types that people wait for; docs/webhooks.md has the others. */
+/** The types that people wait for; docs/use/webhooks.md has the others. */
 const EVENT_TYPES = [
   'instance.accepted',
   'instance.ready',

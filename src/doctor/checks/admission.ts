@@ -34,7 +34,7 @@ function problem(reason: string, names: readonly string[], rest: Pick<Problem, '
   if (names.length === 0) return [];
   const objects = names.map((name) => `validatingadmissionpolicy/${name}`);
   const why =
-    'Under RBAC only, roles of Berth, and people with rights in a tenant, may do what these policies refuse (docs/threat-model.md).';
+    'Under RBAC only, roles of Berth, and people with rights in a tenant, may do what these policies refuse (docs/run/threat-model.md).';
   return [{ severity: 'error', reason, objects, why, ...rest }];
 }
 

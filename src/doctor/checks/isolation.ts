@@ -31,7 +31,7 @@ export const isolation = check({
       const why =
         'By its default the container toolkit gives a container every GPU that its environment or its image names.';
       const { words } = firstOf(open.map((one) => one.name).toSorted());
-      const remedy = `kubectl label node ${words} ${CONFIRM}   # after the check of docs/install.md said "none"`;
+      const remedy = `kubectl label node ${words} ${CONFIRM}   # after the check of docs/run/install.md said "none"`;
       return [{ severity: 'warning', reason, objects, message: `GPUPool ${name}: ${message}`, why, remedy }];
     });
   },

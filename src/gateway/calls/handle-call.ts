@@ -24,7 +24,7 @@ import type { OpenCall } from './open-calls.ts';
 import { readBody } from './read-body.ts';
 import { serve } from './serve.ts';
 
-/** The limit that docs/models.md states. */
+/** The limit that docs/use/models.md states. */
 export const BODY_MAX = 32 * 1024 * 1024;
 const MIB = 2 ** 20;
 

@@ -11,6 +11,7 @@ import { apiMarkdown, LLMS_TEXT } from './openapi/markdown.ts';
 import { sendJson } from '../interface/send.ts';
 import { staticFile } from '../interface/static-file.ts';
 import { methodNotAllowed } from '../interface/route.ts';
+import { siteFiles } from './site.ts';
 
 const PAGE = `<!doctype html>
 <html lang="en">
@@ -90,7 +91,7 @@ function openText(type: string, text: string): RequestHandler {
   return staticFile(() => Buffer.from(text), { ...OPEN, 'content-type': `${type}; charset=utf-8` });
 }
 
-/** /openapi.json, /llms.txt and /docs, and their addresses at / and at /api, the base URL of Anthropic's clients. */
+/** /openapi.json, /llms.txt, the API reference, the documents, and their addresses at / and at /api, the base URL of Anthropic's clients. */
 export function docsRouter(): Router {
   const router = Router({ caseSensitive: true });
   const document = Buffer.from(JSON.stringify(openApiDocument()));
@@ -108,11 +109,17 @@ export function docsRouter(): Router {
   );
   router.get('/llms.txt', openText('text/plain', LLMS_TEXT));
   router.get('/docs/api.md', markdown);
+  router.get('/docs/api', POLICY, page);
+  const site = siteFiles();
+  const index = site.get('/docs/');
   router.get('/docs', POLICY, (request, response, next) => {
     response.vary('accept');
     // Programs that read pages ask for Markdown by name; browsers and */* get the page.
     const isMarkdown = request.accepts(['html', 'text/markdown']) === 'text/markdown';
-    return (isMarkdown ? markdown : page)(request, response, next);
+    if (isMarkdown) return markdown(request, response, next);
+    // The addresses of its files begin with the slash.
+    if (index !== undefined && request.path === '/docs') return response.redirect('/docs/');
+    return (index ?? page)(request, response, next);
   });
   router.get(
     '/docs/start.js',
@@ -126,6 +133,10 @@ export function docsRouter(): Router {
       staticFile(() => readFileSync(join(root, file)), headers),
     );
   }
-  router.all(['/openapi.json', '/llms.txt', '/docs', '/docs/api.md'], methodNotAllowed(['get']));
+  router.get('/docs/*path', POLICY, (request, response, next) => {
+    const file = site.get(request.path);
+    return file === undefined ? next() : file(request, response, next);
+  });
+  router.all(['/openapi.json', '/llms.txt', '/docs', '/docs/api', '/docs/api.md'], methodNotAllowed(['get']));
   return router;
 }

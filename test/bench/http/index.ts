@@ -9,7 +9,7 @@ import { withCluster } from '../cluster.ts';
 import { measureCreates } from './creates.ts';
 import { TOKEN } from './world.ts';
 
-// The speed table of docs/performance.md, HTTP interface: `npm run bench:http [-- SECONDS [TURNS]]`. Reads are answered
+// The speed table of docs/build/performance.md, HTTP interface: `npm run bench:http [-- SECONDS [TURNS]]`. Reads are answered
 // from caches of 10,000 instances and 1,000 nodes by a process of its own, beside a bare Express in the same process that
 // answers the same bytes, in turns. Creates run on a cluster of their own, or on the one that KUBECONFIG names.
 

@@ -11,7 +11,7 @@ import { kill, replicasOf } from './processes.ts';
 import { dashboardAt, ingressOf, NAMESPACE, OTHER, TENANT } from './release.ts';
 import type { World } from './world.ts';
 
-/** What docs/http.md lets an operator do who is no administrator of the cluster. */
+/** What docs/use/http.md lets an operator do who is no administrator of the cluster. */
 const OPERATOR = [
   { apiGroups: [''], resources: ['nodes', 'pods'], verbs: ['list'] },
   { apiGroups: ['berth.dev'], resources: ['gpupools', 'gpuinstances', 'tenantlimits'], verbs: ['list'] },

@@ -15,7 +15,7 @@ export async function may(
 
 /**
  * Writes a kubeconfig for an account that is berth-admin in the namespace, and that may forward to the pods of Berth by the
- * commands of docs/cli.md, and nothing else.
+ * commands of docs/use/cli.md, and nothing else.
  */
 export async function forwarderOf(world: World, namespace: string, path: string): Promise<void> {
   const kubectl = async (words: readonly string[]): Promise<string> => {
@@ -26,7 +26,7 @@ export async function forwarderOf(world: World, namespace: string, path: string)
   const account = `--serviceaccount=${namespace}:forwarder`;
   await kubectl(['create', 'serviceaccount', 'forwarder', '-n', namespace]);
   await kubectl(['create', 'rolebinding', 'forwarder', '-n', namespace, '--clusterrole=berth-admin', account]);
-  const manual = await readManual('cli.md');
+  const manual = await readManual('use/cli.md');
   const lines = blockWith(manual, 'pods/portforward').replaceAll('--user=me@example.com', account).trim().split('\n');
   for (const line of lines) await kubectl(line.split(' ').slice(1));
   const token = await kubectl(['create', 'token', 'forwarder', '-n', namespace]);

@@ -33,9 +33,9 @@ export interface ControlPlane extends AsyncDisposable {
   readonly etcd: Server;
   /** Resolves when the API server answers and has its data. */
   ready(): Promise<void>;
-  /** Saves a snapshot of etcd, by the command of docs/install.md. */
+  /** Saves a snapshot of etcd, by the command of docs/run/install.md. */
   backUp(): Promise<void>;
-  /** Restores the snapshot, by the command of docs/install.md. The servers stop for it. */
+  /** Restores the snapshot, by the command of docs/run/install.md. The servers stop for it. */
   restore(): Promise<void>;
 }
 
@@ -77,7 +77,7 @@ export async function startControlPlane(): Promise<ControlPlane> {
   const apiServer = createServer(components.apiServer(layout), logs, tether);
   const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
 
-  const [save = '', restoreTo = ''] = blockWith(await readManual('install.md'), 'etcdctl snapshot').split('\n');
+  const [save = '', restoreTo = ''] = blockWith(await readManual('run/install.md'), 'etcdctl snapshot').split('\n');
 
   /** Runs a command of etcd's tools in the folder of the state. */
   async function withEtcdTools(command: string): Promise<void> {

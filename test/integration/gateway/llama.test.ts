@@ -36,9 +36,9 @@ function annotationsOf(name: Name): Record<string, string> {
   };
 }
 
-/** The blocks of docs/models.md in a language: first line and text. */
+/** The blocks of docs/use/models.md in a language: first line and text. */
 function documented(language: string): [first: string, code: string][] {
-  const text = readFileSync(join(ROOT, 'docs/models.md'), 'utf8');
+  const text = readFileSync(join(ROOT, 'docs/use/models.md'), 'utf8');
   const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))];
   return blocks.map(([, code = '']) => [code.split('\n', 2).join('; '), code]);
 }
@@ -160,11 +160,14 @@ describeWith('Python venv')(
       expect(answer?.route.split(';')[0]).toBe(route);
     });
 
-    it.each(documented('python'))('runs the snippet of docs/models.md that begins with %s', async (_first, code) => {
-      const { code: status, stdout, stderr } = await run(python, ['-c', code], { env: environment() });
-      expect(status, stderr).toBe(0);
-      expect(stdout).toContain('fn');
-    });
+    it.each(documented('python'))(
+      'runs the snippet of docs/use/models.md that begins with %s',
+      async (_first, code) => {
+        const { code: status, stdout, stderr } = await run(python, ['-c', code], { env: environment() });
+        expect(status, stderr).toBe(0);
+        expect(stdout).toContain('fn');
+      },
+    );
 
     testWith('curl').each(documented('sh').filter(([, code]) => code.includes('curl')))(
       'runs the commands %s',

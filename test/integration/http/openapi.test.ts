@@ -143,9 +143,9 @@ describe('every example works as it stands', () => {
   });
 });
 
-describe('/docs', () => {
+describe('/docs/api', () => {
   it('serves the renderer from here, under a policy that lets it load nothing from elsewhere', async () => {
-    const page = await fetch(`${api.url}/docs`);
+    const page = await fetch(`${api.url}/docs/api`);
     expect(page.headers.get('content-type')).toMatch(/^text\/html/);
     expect(page.headers.get('content-security-policy')).toMatch(/default-src 'none'/);
     const html = await page.text();

@@ -11,7 +11,7 @@ import { sshWorld, type SshWorld, WAYS } from '../../support/ssh-world.ts';
 import { SSHD_PORT, startSshdIn } from '../../support/sshd-in-pod.ts';
 
 // Each form of a session, at the gateway by both ways and at sshd of Debian, which runs in the same instance: same image,
-// files, user and limits. What differs on purpose stands beside the form, with its reason, and in docs/ssh.md.
+// files, user and limits. What differs on purpose stands beside the form, with its reason, and in docs/use/ssh.md.
 
 const onNode = describeWith('real node', 'ssh', 'mmdebstrap');
 

@@ -100,10 +100,10 @@ onNode.each(byEachWay(IMAGES))('to %s, %s', (instance, way) => {
     stop();
   });
 
-  it.each([
+  it.each<[string, string]>([
     ['VS Code Remote', 'sh'],
     // The image without bash has it in no sequence.
-    ...(instance === 'bare' ? [] : [['Cursor', 'bash --login -c bash'] as const]),
+    ...(instance === 'bare' ? [] : [['Cursor', 'bash --login -c bash'] satisfies [string, string]]),
   ])('-D reaches by name whatever the instance reaches, in the sequence of %s', async (_editor, shell) => {
     const port = await freePort();
     // One connection with a SOCKS port, a script on the stdin of a shell that puts a server in place and prints its port,

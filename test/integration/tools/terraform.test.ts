@@ -10,7 +10,7 @@ import { ensureGoTools, TERRAFORM_MANIFESTS } from '../../../tools/release/go-to
 import { kindsCounted } from '../../support/kinds-counted.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
 
-const EXAMPLE = join(ROOT, 'docs/examples/terraform');
+const EXAMPLE = join(ROOT, 'docs/use/examples/terraform');
 const PUBLIC_KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@laptop';
 
 // Where the cluster was given, there may be no Go to build the reader with.

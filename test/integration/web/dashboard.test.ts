@@ -258,7 +258,7 @@ describeWith('chromium', 'curl')('in a browser', () => {
   });
 
   it('the API reference renders too', async () => {
-    await page.goto(`${api.url}/docs`);
+    await page.goto(`${api.url}/docs/api`);
     await page.getByText('Rent an instance', { exact: true }).waitFor();
     const background = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
     const light = await background();

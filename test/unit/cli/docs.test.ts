@@ -27,7 +27,7 @@ function callsIn(path: string): string[] {
     .filter((line) => line.startsWith('berth '));
 }
 
-describe.each(['docs/cli.md', 'README.md'])('%s', (path) => {
+describe.each(['docs/use/cli.md', 'README.md'])('%s', (path) => {
   it.each(callsIn(path))('shows a line that the program takes: %s', (line) => {
     const all = wordsOf(line).slice(1);
     const words = all[0] === '--profile' ? all.slice(2) : all;
@@ -37,8 +37,8 @@ describe.each(['docs/cli.md', 'README.md'])('%s', (path) => {
   });
 });
 
-it('docs/cli.md and help name every command, and every exit status', () => {
-  const text = textOf('docs/cli.md');
+it('docs/use/cli.md and help name every command, and every exit status', () => {
+  const text = textOf('docs/use/cli.md');
   for (const { name } of COMMANDS) expect(text).toMatch(new RegExp(String.raw`\`?berth ${name}\b`));
   const rows = [...text.matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
   expect(rows).toEqual(Object.values(EXIT));

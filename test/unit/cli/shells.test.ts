@@ -10,7 +10,7 @@ import { describeWith } from '../../support/needs.ts';
 import { programSession } from '../../support/ssh-terminal.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-// Completion in the shells themselves, set up as docs/cli.md says, by a person who presses Tab.
+// Completion in the shells themselves, set up as docs/use/cli.md says, by a person who presses Tab.
 
 const MAIN = fileURLToPath(new URL('../../../src/cli/berth.ts', import.meta.url));
 const TAB = '\t';

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { ROOT } from '../../../tools/lib/paths.ts';
 import { ROOMS } from '../house/layers.ts';
 
-const text = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8');
+const text = readFileSync(join(ROOT, 'docs/build/architecture.md'), 'utf8');
 
 function sections(): Map<string, string> {
   const parts = text.split(/^## /m).slice(1);
@@ -30,7 +30,7 @@ test.each(['A rental', 'A model call', 'A login'])('%s is a walk through files, 
 });
 
 test('the picture shows the rooms at the top of src and tools, and no others', () => {
-  const svg = readFileSync(join(ROOT, 'docs/rooms.svg'), 'utf8');
+  const svg = readFileSync(join(ROOT, 'docs/pictures/rooms.svg'), 'utf8');
   const shown = [...svg.matchAll(/class="box[^>]*>\s*<text class="t"[^>]*>([^<]+)</g)].map(([, name = '']) => name);
   const tops = Object.keys(ROOMS).map((room) => room.split('/').slice(0, 2).join('/'));
   const rooms = [...new Set(tops)].filter((room) => room !== 'tools/bootstrap.mjs');

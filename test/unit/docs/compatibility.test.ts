@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ROOT } from '../../../tools/lib/paths.ts';
 
-const text = readFileSync(join(ROOT, 'docs/compatibility.md'), 'utf8');
+const text = readFileSync(join(ROOT, 'docs/run/compatibility.md'), 'utf8');
 
 test.each([
   ['Kubernetes', 'deploy/local/kubernetes', 'k8s.io/kubernetes'],

@@ -5,7 +5,7 @@ import { ROOT } from '../../../tools/lib/paths.ts';
 import { NEEDS } from '../../../src/web/scopes.ts';
 
 it('the account of the local cluster may do what each scope of a person needs', () => {
-  const text = readFileSync(join(ROOT, 'docs/local-cluster.md'), 'utf8');
+  const text = readFileSync(join(ROOT, 'docs/build/local-cluster.md'), 'utf8');
   const [, command = ''] = /kubectl create role berth (--verb=.*?)\nkubectl/s.exec(text) ?? [];
   const named = new Set([...command.matchAll(/(\w+)\.berth\.dev/g)].map(([, resource]) => resource));
   const { 'fleet:read': _operators, ...ofTenants } = NEEDS;

@@ -60,7 +60,7 @@ it('the table lists every metric as the code has it, and no other', () => {
 });
 
 describe('the alerts', () => {
-  const runbooks = readFileSync(join(ROOT, 'docs/runbooks.md'), 'utf8');
+  const runbooks = readFileSync(join(ROOT, 'docs/run/runbooks.md'), 'utf8');
   const sections = runbooks.split(/^## /m).slice(1);
 
   it('have a section of the runbooks each, in the same order, which says all that it should', () => {
@@ -73,7 +73,7 @@ describe('the alerts', () => {
   });
 
   it('link to it', () => {
-    const base = 'https://github.com/berth-dev/berth/blob/main/docs/runbooks.md';
+    const base = 'https://github.com/berth-dev/berth/blob/main/docs/run/runbooks.md';
     for (const { alert, annotations } of ALERTS) {
       expect(annotations.runbook_url).toBe(`${base}#${alert.toLowerCase()}`);
     }

@@ -11,7 +11,7 @@ import { STREAMS } from '../gateway/dialects/cases/streams.ts';
 import { NO_OVERFLOWS, OVERFLOWS } from '../gateway/overflow-words.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
-const page = readFileSync(new URL('docs/model-regressions.md', ROOT), 'utf8');
+const page = readFileSync(new URL('docs/build/model-regressions.md', ROOT), 'utf8');
 const rows = page
   .split('\n')
   .filter((line) => line.startsWith('| ['))

@@ -5,7 +5,7 @@ import { CACHES } from '../../../src/caches/table.ts';
 import { readServer } from '../../../src/gateway/discovery/server-spec.ts';
 import type { Service } from '../../../src/kube/types.ts';
 
-const text = readFileSync(new URL('../../../docs/models.md', import.meta.url), 'utf8');
+const text = readFileSync(new URL('../../../docs/use/models.md', import.meta.url), 'utf8');
 const yaml = /^```yaml\n(.*?)^```/ms.exec(text)?.[1] ?? '';
 const [deployment, service] = parseAllDocuments(yaml).map((document) => document.toJS() as Service);
 
@@ -69,7 +69,7 @@ test('a Service and an EndpointSlice without the label are not even watched, as 
 });
 
 test('what the page calls lost is lost by the table of every field, too', () => {
-  const table = readFileSync(new URL('../../../docs/model-dialects.md', import.meta.url), 'utf8').split('\n');
+  const table = readFileSync(new URL('../../../docs/build/model-dialects.md', import.meta.url), 'utf8').split('\n');
   const paragraph = /^\*\*Lost\*\*(.*?)^$/ms.exec(text)?.[1] ?? '';
   const names = [...paragraph.matchAll(/`([a-z_]+)`/g)].map(([, name = '']) => name);
   expect(names.length).toBeGreaterThan(9);

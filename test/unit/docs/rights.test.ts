@@ -17,7 +17,7 @@ interface Manifest {
 }
 
 const ROLES = ['controller', 'api', 'dashboard', 'ssh'];
-const text = readFileSync(join(ROOT, 'docs/threat-model.md'), 'utf8');
+const text = readFileSync(join(ROOT, 'docs/run/threat-model.md'), 'utf8');
 
 /** One right as a line, for example `get secrets named any, in own`. */
 function lines(resources: string[], names: string[], verbs: string[], where: string): string[] {

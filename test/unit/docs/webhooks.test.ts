@@ -9,8 +9,8 @@ import { ROOT } from '../../../tools/lib/paths.ts';
 import { webhook } from '../../support/notifier-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-test('the receiver of docs/webhooks.md takes what Berth signs, once, and nothing else', async () => {
-  const text = readFileSync(join(ROOT, 'docs/webhooks.md'), 'utf8');
+test('the receiver of docs/use/webhooks.md takes what Berth signs, once, and nothing else', async () => {
+  const text = readFileSync(join(ROOT, 'docs/use/webhooks.md'), 'utf8');
   const [, program = ''] = /```js\n([^`]+)```/.exec(text) ?? [];
   const secret = signingSecret(Buffer.alloc(32, 1), webhook());
   const [port = 0] = await freePorts(1);

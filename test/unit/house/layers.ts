@@ -116,6 +116,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'tools/cluster': ['tools/lib', 'src/config', ...DOMAIN],
   'tools/release': ['tools/lib', ...DOMAIN],
   'tools/english': ['tools/lib'],
+  'tools/site': ['tools/lib'],
   'tools/scripts': ['tools/cluster', 'tools/lib'],
   'tools/kind-node': ['tools/cluster', 'tools/lib', 'tools/release'],
   'tools/bootstrap.mjs': [],

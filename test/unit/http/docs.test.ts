@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 
-it('docs/http.md names the versions of the generators that the tests use', () => {
+it('docs/use/http.md names the versions of the generators that the tests use', () => {
   const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
-  const page = read('docs/http.md');
+  const page = read('docs/use/http.md');
   const [python] = /^openapi-python-client==[\d.]+/m.exec(read('test/support/generated/requirements.txt')) ?? [];
   const [, typescript] = /"oazapfts": "([\d.]+)"/.exec(read('package.json')) ?? [];
   expect(page).toContain(`pip install ${python} `);

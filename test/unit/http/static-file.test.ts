@@ -57,11 +57,11 @@ it.each(['/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css', '/openapi.json', 
 );
 
 it('the page is a page, and its Markdown is Markdown', async () => {
-  const page = await load('/docs', { accept: '*/*' });
-  expect([page.headers['content-type'], page.headers.vary?.toLowerCase()]).toEqual([
-    'text/html; charset=utf-8',
+  const page = await load('/docs/api', { accept: '*/*' });
+  expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
+  const text = await load('/docs', { accept: 'text/markdown' });
+  expect([text.headers['content-type'], text.headers.vary?.toLowerCase()]).toEqual([
+    'text/markdown; charset=utf-8',
     'accept, accept-encoding',
   ]);
-  const text = await load('/docs', { accept: 'text/markdown' });
-  expect(text.headers['content-type']).toBe('text/markdown; charset=utf-8');
 });

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { ROOT } from '../../../tools/lib/paths.ts';
 
-const notes = readFileSync(join(ROOT, 'docs/releases.md'), 'utf8');
+const notes = readFileSync(join(ROOT, 'docs/run/releases.md'), 'utf8');
 const versions = [...notes.matchAll(/^## (\S+)$/gm)].map(([, version]) => version);
 
 test('the newest release of the notes is the version of the chart and of the program', () => {

@@ -143,7 +143,7 @@ describe.skipIf(!(await hasPostgres()))('a PostgreSQL', { timeout: 60_000 }, () 
     const owner = await server.database('rights');
     const reader = await server.database('rights', 'reader');
     await expect(Postgres.open(reader)).rejects.toThrow(/permission denied for schema public\. Give the user/);
-    const manual = readFileSync(join(ROOT, 'docs/usage-sink.md'), 'utf8');
+    const manual = readFileSync(join(ROOT, 'docs/run/usage-sink.md'), 'utf8');
     const [made = '', grants = ''] = [...manual.matchAll(/```sql\n(.*?)```/gs)].map(([, text]) => text);
     // What the manual shows is what the command would make.
     expect(made).toBe(SCHEMA);

@@ -6,7 +6,7 @@ import { CUSTOM_RESOURCES } from '../../../src/resources/index.ts';
 import { GROUP } from '../../../src/resources/schema.ts';
 
 const DIRECTORY = new URL('../../../crds/', import.meta.url);
-const REFERENCE = new URL('../../../docs/reference.md', import.meta.url);
+const REFERENCE = new URL('../../../docs/run/reference.md', import.meta.url);
 const HEADER = '# Generated from src/resources by `npm run generate`. Do not edit.\n';
 
 function files(): Map<string, string> {
@@ -32,7 +32,7 @@ if (process.argv.includes('--check')) {
   const page = existsSync(REFERENCE) ? readFileSync(REFERENCE, 'utf8') : '';
   const problems = [
     ...drift(expected),
-    ...(page === referencePage() ? [] : ['docs/reference.md: differs from src/resources']),
+    ...(page === referencePage() ? [] : ['docs/run/reference.md: differs from src/resources']),
   ];
   if (problems.length > 0) {
     console.error(`${problems.join('\n')}\nRun \`npm run generate\` and commit the result.`);

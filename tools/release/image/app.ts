@@ -5,7 +5,9 @@ import { isRuntimeFile } from './closure.ts';
 
 const EXECUTABLE = 0o755;
 /** The files of docs/ that the server hands out. */
-const GUIDES: ReadonlySet<string> = new Set(['http.md', 'webhooks.md', 'cli.md', 'ssh.md', 'models.md']);
+const GUIDES: ReadonlySet<string> = new Set(
+  ['http.md', 'webhooks.md', 'cli.md', 'ssh.md', 'models.md'].map((name) => `use/${name}`),
+);
 const SOURCE = /(?:\.(?:ts|tsx|mts|cts|map)|tsconfig\.json)$/;
 
 /** The files under a folder for which `keep` is true, with `prefix` before their names. Links are not followed. */

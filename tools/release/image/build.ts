@@ -57,6 +57,7 @@ async function main(): Promise<void> {
   const lock = JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8')) as Lock;
   const packages = runtimePackages(lock, EXCLUDED);
   await buildPage();
+  await must(process.execPath, [join(ROOT, 'tools/site/main.ts')]);
   const compiled = join(DIST, 'app');
   await rm(compiled, { recursive: true, force: true });
   await must(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json']);

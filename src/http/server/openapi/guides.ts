@@ -1,20 +1,21 @@
 import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path/posix';
 
 /** A document for renters that the server hands out as Markdown, beside /docs. */
 export interface Guide {
-  /** Name of the file in docs/, and of its path below /docs/. */
+  /** Path of the file below docs/, and of its address below /docs/. */
   file: string;
   title: string;
   about: string;
 }
 
 export const GUIDES: readonly Guide[] = [
-  { file: 'http.md', title: 'The HTTP interface', about: 'renting, ports, logs, events, limits, with examples' },
-  { file: 'webhooks.md', title: 'Webhooks', about: 'what they are told, and how to verify it' },
-  { file: 'cli.md', title: 'The command line', about: '`berth`, and its exit statuses' },
-  { file: 'ssh.md', title: 'SSH', about: 'logins, copies, forwards and keys' },
+  { file: 'use/http.md', title: 'The HTTP interface', about: 'renting, ports, logs, events, limits, with examples' },
+  { file: 'use/webhooks.md', title: 'Webhooks', about: 'what they are told, and how to verify it' },
+  { file: 'use/cli.md', title: 'The command line', about: '`berth`, and its exit statuses' },
+  { file: 'use/ssh.md', title: 'SSH', about: 'logins, copies, forwards and keys' },
   {
-    file: 'models.md',
+    file: 'use/models.md',
     title: 'Models',
     about: 'calls of models by the SDKs of OpenAI and Anthropic, and model servers',
   },
@@ -41,6 +42,6 @@ export function guideText(file: string): string {
   return readDocument(file).replaceAll(LINK, (whole: string, image: string, words: string, target: string) => {
     const [path = ''] = target.split('#');
     if (image !== '') return '';
-    return path === '' || path.includes('://') || served.has(path) ? whole : words;
+    return path === '' || path.includes('://') || served.has(join(dirname(file), path)) ? whole : words;
   });
 }

@@ -179,6 +179,7 @@ export const LLMS_TEXT = `# Berth
 ${GUIDES.map(({ file, title, about }) => `- [${title}](/docs/${file}): ${about}\n`).join('')}
 ## Optional
 
-- [Interactive documentation](/docs): the OpenAPI document, rendered for people
+- [Interactive reference](/docs/api): the OpenAPI document, rendered for people
+- [Documents](/docs/): the guides as pages, with a search
 - [Entry points as JSON](/): what is where on this host
 `;

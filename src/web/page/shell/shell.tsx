@@ -56,7 +56,8 @@ function Places() {
         </div>
       ))}
       <p class="foot">
-        <a href="/docs">API reference</a>
+        <a href="/docs/">Documents</a>
+        <a href="/docs/api">API reference</a>
       </p>
     </>
   );
@@ -109,7 +110,8 @@ export function Entrance({ children }: { children: ComponentChildren }) {
     <div class="shell bare">
       <header>
         <Brand />
-        <a href="/docs">API reference</a>
+        <a href="/docs/">Documents</a>
+        <a href="/docs/api">API reference</a>
       </header>
       {children}
     </div>

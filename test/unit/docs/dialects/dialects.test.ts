@@ -106,5 +106,5 @@ ${ANSWER}
 `;
 
 test('the page on dialects and engines says what the translators do', async () => {
-  await expect(PAGE).toMatchFileSnapshot(join(ROOT, 'docs/model-dialects.md'));
+  await expect(PAGE).toMatchFileSnapshot(join(ROOT, 'docs/build/model-dialects.md'));
 });
