@@ -83,7 +83,7 @@ export async function runCli(words: readonly string[], program: Program): Promis
     const refusal = refusalOfSystem(error);
     if (refusal !== undefined) {
       terminal.say(`berth: ${refusal}`);
-      terminal.say('Mend that on this machine, and run the command again.');
+      terminal.say('Repair that on this machine, and run the command again.');
       return EXIT.failed;
     }
     if (!(error instanceof CliFailure)) {

@@ -129,7 +129,7 @@ export class InstancePorts {
     const about = { namespace, instance: name, uid, port, keyId: user.keyId, path, expires };
     const { key } = await this.#signIn();
     const query = ticketQuery({ ...about, kind: 'ticket', id: randomUUID() }, user.session, key);
-    return { url: `${originOf({ port, uid }, base)}${ENTER_PATH}?${query}`, expires };
+    return { url: `${originOf({ port, uid }, base)}${ENTER_PATH}?${query.toString()}`, expires };
   }
 
   /** The port that the request's Host names. */

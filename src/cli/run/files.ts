@@ -71,7 +71,7 @@ export async function requireWritable(path: string): Promise<void> {
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     const next = 'Write --output with another folder, or --no-fetch.';
-    throw usageFailure(`What the program writes cannot be stored in ${above}: ${plain(why)}.`, next);
+    throw usageFailure(`The output of the program cannot be stored in ${above}: ${plain(why)}.`, next);
   }
 }
 

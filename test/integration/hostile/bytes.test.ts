@@ -2,12 +2,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import ssh2 from 'ssh2';
+import type { Client } from 'ssh2';
 import { afterAll, beforeAll, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { SSH_KEYS } from '../../../src/resources/ssh-key.ts';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
+import { ssh2 } from '../../../src/ssh/ssh2/load.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { describeWith } from '../../support/needs.ts';
 import { runningInstance } from '../../support/running-instance.ts';
@@ -69,7 +70,7 @@ async function typing({ user, privateKey }: Side): Promise<{ press: () => Promis
   const client = new ssh2.Client();
   client.connect({ host: '127.0.0.1', port: berth.sshPort, username: user, privateKey });
   await once(client, 'ready');
-  const opened = Promise.withResolvers<ssh2.ClientChannel>();
+  const opened = Promise.withResolvers<ClientChannel>();
   client.exec('cat', (error, channel) => (error ? opened.reject(error) : opened.resolve(channel)));
   const channel = await opened.promise;
   const press = async (): Promise<void> => {

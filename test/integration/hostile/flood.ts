@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import ssh2 from 'ssh2';
+import { ssh2 } from '../../../src/ssh/ssh2/load.ts';
 
 // A process that takes bytes from its instance without a pause: `flood.ts`, where and with what as JSON in $TARGET. It is
 // ended by its parent.

@@ -95,7 +95,7 @@ assert run("uname -sm; echo $SHELL; getconf LONG_BIT || true")[1].startswith("Li
 home = run("echo $HOME")[1].strip()
 folder = home + "/.cache/JetBrains/RemoteDev/dist"
 assert run("mkdir -p '" + folder + "'")[0] == 0
-server = b"#!/bin/sh\\necho $$ >pid\\nexec /.berth/busybox nc -ll -p 5990 -e /.berth/applets/cat\\n"
+server = b"#!/bin/sh\\necho $$ >pid\\nexec /.berth/bin/busybox nc -ll -p 5990 -e /.berth/applets/cat\\n"
 with client.open_sftp() as files:
     with files.open(folder + "/remote-dev-server.sh.part", "wb") as file:
         file.write(server + b"#" * 300_000)

@@ -189,7 +189,7 @@ it('what the system of the machine refuses is no fault of berth', async () => {
   const { code, stderr } = await finished(child, 'key');
   expect([code, stderr]).toEqual([
     1,
-    `berth: not a directory, mkdir '${file}/.config/berth'.\nMend that on this machine, and run the command again.\n`,
+    `berth: not a directory, mkdir '${file}/.config/berth'.\nRepair that on this machine, and run the command again.\n`,
   ]);
 });
 

@@ -14,7 +14,10 @@ interface Held {
 function holding(namespace: string, { queued = 0, packet = 0, variables = 0 }: Held): LiveConnection {
   const queue = { queued: () => queued };
   const _protocol = { _decipher: { _packet: packet === 0 ? null : new Uint8Array(packet) } };
-  const [client, socket] = [{ end: vi.fn(), _protocol }, { destroy: vi.fn() }];
+  const [client, socket] = [
+    { end: vi.fn(), _protocol },
+    { destroy: vi.fn(), resume: vi.fn() },
+  ];
   const gateway = { log: pino({ level: 'silent' }) };
   const state = { login: { namespace }, gone: new AbortController().signal, channels: new Set(), isCut: false };
   return { gateway, client, socket, queue, variables, ...state } as unknown as LiveConnection;
