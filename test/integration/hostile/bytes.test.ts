@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { Client } from 'ssh2';
+import type { ClientChannel } from 'ssh2';
 import { afterAll, beforeAll, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
