@@ -77,7 +77,9 @@ const VARIABLES =
   'berth: a variable of your client was not set: a session takes 129 of together at most 262144 bytes, of which one has at most 131071 with its name, and names of letters, digits and _ other than IFS.\n';
 
 /** Without a child, which a signal may meet or miss: bash tells of one that it met. */
-const NAP = 'exec 9<> <(:); while :; do read -rt 0.05 -u 9; done';
+const NAP = 'while :; do read -rt 0.05 -u 9; done';
+/** What it reads is opened before: a signal breaks an opening off. */
+const READY = 'exec 9<> <(:); echo ready';
 const untilReady: Step = { until: 'ready' };
 
 const FORMS: readonly Form[] = [
@@ -168,18 +170,18 @@ const FORMS: readonly Form[] = [
   { name: 'death by SIGSEGV', command: 'kill -SEGV $$', here: killedBy(11) },
   ...['USR1', 'HUP', 'INT', 'TERM'].map((signal) => ({
     name: `a signal that is handled, ${signal}`,
-    command: `trap 'echo got; exit 9' ${signal}; echo ready; ${NAP}`,
+    command: `trap 'echo got; exit 9' ${signal}; ${READY}; ${NAP}`,
     steps: [untilReady, { signal }],
   })),
   {
     name: 'a signal that is not handled',
-    command: `echo ready; ${NAP}`,
+    command: `${READY}; ${NAP}`,
     steps: [untilReady, { signal: 'TERM' }],
     here: killedBy(15),
   },
   {
     name: 'a window of another size',
-    command: `trap 'stty size; exit' WINCH; echo ready; ${NAP}`,
+    command: `trap 'stty size; exit' WINCH; ${READY}; ${NAP}`,
     terminal: SCREEN,
     steps: [untilReady, { size: [120, 40, 1200, 800] }],
   },
@@ -200,7 +202,7 @@ const FORMS: readonly Form[] = [
   },
   {
     name: 'Ctrl-C',
-    command: `trap 'echo got; exit 8' INT; echo ready; ${NAP}`,
+    command: `trap 'echo got; exit 8' INT; ${READY}; ${NAP}`,
     terminal: SCREEN,
     steps: [untilReady, { type: '\u0003' }],
   },
