@@ -14,6 +14,15 @@ import { importJupyterImage, JUPYTER } from '../../support/ssh-images.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
+/** As {@link here}, for the way in of the renter: at this server, with an image that has Python, and without drivers. */
+function renterHere(line: string, url: string): string {
+  return line
+    .replace('https://gpu.example.com', new URL(url).origin)
+    .replace('~/.ssh/id_ed25519.pub', 'key.pub')
+    .replace(/^berth (rent|run) /, `berth $1 --image ${JUPYTER} --disk 1 `)
+    .replace(' nvidia-smi', ' \'test -n "$SSH_CONNECTION" && echo the GPUs\'');
+}
+
 /** The image of this machine, small disks, and commands that end. What needs PyTorch has stand-ins in the folder. */
 function here(line: string): string {
   return line
@@ -39,7 +48,7 @@ os.rename('checkpoints/new', 'checkpoints/1')
 print('checkpoint 1', sys.argv[1:], flush=True)
 `;
 
-describeWith('real node', 'mmdebstrap')('the recipes', () => {
+describeWith('real node', 'mmdebstrap')('the recipes, and the way in of the renter', () => {
   let tenant: TestNamespace;
   let berth: BerthProcess;
   let cli: BerthCli;
@@ -48,7 +57,11 @@ describeWith('real node', 'mmdebstrap')('the recipes', () => {
 
   /** One line in a shell, as a reader pastes it. */
   async function paste(line: string): Promise<string> {
-    const { code, stdout, stderr } = await run('bash', ['-c', here(line)], { env, cwd: folder });
+    return shell(here(line), env);
+  }
+
+  async function shell(line: string, variables: NodeJS.ProcessEnv): Promise<string> {
+    const { code, stdout, stderr } = await run('bash', ['-c', line], { env: variables, cwd: folder });
     if (code !== 0) throw new Error(`${line}\n${stdout}${stderr}`);
     return stdout;
   }
@@ -79,6 +92,7 @@ describeWith('real node', 'mmdebstrap')('the recipes', () => {
     const bin = join(cli.home, 'bin');
     await mkdir(bin);
     await writeFile(key, pair.private, { mode: 0o600 });
+    await writeFile(join(bin, 'code'), '#!/bin/sh\necho "$@"\n', { mode: 0o755 });
     for (const name of ['ssh', 'scp']) {
       const options = `-o IdentityFile='"${key}"' -o IdentitiesOnly=yes -o BatchMode=yes`;
       await writeFile(join(bin, name), `#!/bin/sh\nexec ${await findProgram(name)} ${options} "$@"\n`);
@@ -100,6 +114,26 @@ describeWith('real node', 'mmdebstrap')('the recipes', () => {
     waitFor('the rental to end', async () => {
       return (await tenant.client.list(GPU_INSTANCES, { namespace: tenant.name })).items.length === 0;
     });
+
+  it('the way in of the renter leads from the installation to the result, and gives back', async () => {
+    const lines = blocksOf(await readManual('use/renter.md')).flatMap(({ commands }) => commands.trim().split('\n'));
+    const { BERTH_URL: url = '', BERTH_API_KEY: token = '', ...others } = env;
+    const laptop = { ...others, npm_config_prefix: cli.prefix };
+    const said = new Map<string, string>();
+    for (const line of lines) {
+      const typed = line.startsWith('berth login') ? `printf '%s' '${token}' | ` : '';
+      said.set(line, await shell(`${typed}${renterHere(line, url)}`, laptop));
+    }
+    const saidBy = (start: string): string => said.get(lines.find((line) => line.startsWith(start)) ?? '') ?? '';
+    expect(saidBy('berth offers')).toContain('L4');
+    expect(saidBy('berth ls')).toContain('shell');
+    expect(saidBy('berth ssh shell nvidia-smi')).toBe('the GPUs\n');
+    expect(saidBy('berth ssh shell python3')).toContain('checkpoint 1');
+    expect(saidBy('berth code')).toContain('ssh-remote+');
+    expect(saidBy('berth usage')).toContain('shell');
+    expect(saidBy('berth run')).toContain('checkpoint 1');
+    await gone();
+  });
 
   it('Jupyter opens in a browser', async () => {
     const [rent = '', open = '', remove = ''] = await linesOf('Jupyter');
