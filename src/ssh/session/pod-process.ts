@@ -52,9 +52,12 @@ async function runScript(
   return await stream.exit;
 }
 
-async function sendScript(stream: ExecStream, launch: Launch, target: PodTarget): Promise<void> {
+async function sendScript(stream: ExecStream, given: Launch, target: PodTarget): Promise<void> {
+  let launch = given;
   if (launch.terminal !== undefined) {
-    stream.resize(launch.terminal.columns, launch.terminal.rows);
+    const { columns, rows } = launch.terminal;
+    launch = { ...launch, sentSize: `${rows} ${columns}` };
+    stream.resize(columns, rows);
     const signal = AbortSignal.timeout(LAUNCH_TIMEOUT_MS);
     if ((await readUntil(stream.stdout, READY_BYTE, { limit: MAX_PRELUDE, signal })) === undefined) return;
   }

@@ -33,6 +33,8 @@ export interface Launch {
   endMarker: string | undefined;
   action: Action;
   terminal: Terminal | undefined;
+  /** Rows and columns that went over the resize channel of the exec call, which may be behind the script. */
+  sentSize?: string;
   env: ReadonlyMap<string, Given>;
 }
 
@@ -182,9 +184,11 @@ export function sessionScript(launch: Launch, tools: boolean): Buffer {
   if (terminal !== undefined) {
     const [stty, tty] = tools ? [`${BUSYBOX} stty`, `${BUSYBOX} tty`] : ['stty', 'tty'];
     const { columns, rows, modes } = terminal;
-    // By exec the size also goes over the resize channel, but may arrive there after the program has asked for it. The direct
-    // way begins with it, and a window may have another one by now.
-    if (launch.endMarker !== undefined && columns > 0 && rows > 0) lines.push(`${stty} rows ${rows} cols ${columns}`);
+    // By exec the size also goes over the resize channel, but may arrive there after the program has asked for it. A size
+    // that the window got since stays. The direct way begins with its size.
+    if (launch.sentSize !== undefined && columns > 0 && rows > 0) {
+      lines.push(`case "$(${stty} size)" in '0 0'|'${launch.sentSize}') ${stty} rows ${rows} cols ${columns};; esac`);
+    }
     if (modes.length > 0) lines.push(`${stty} ${modes.map(quote).join(' ')} 2>/dev/null`);
     if (launch.env.has('SSH_CONNECTION')) lines.push(`_berth_t=$(${tty} 2>/dev/null) && export SSH_TTY="$_berth_t"`);
   }

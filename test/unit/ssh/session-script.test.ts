@@ -112,7 +112,7 @@ describe('a shell', () => {
     const terminal = { term: 'xterm', columns: 101, rows: 31, modes };
     const env = new Map([['SSH_CONNECTION', '192.0.2.1 50000 10.0.0.1 22']]);
     const on = (action: Launch['action'], typed: string): string => {
-      const script = sessionScript(launch({ action, terminal, env }), false);
+      const script = sessionScript(launch({ action, terminal, env, sentSize: '31 101' }), false);
       writeFileSync(join(HOME, 'line'), encodeLine(script));
       writeFileSync(join(HOME, 'start'), `IFS= read -r _b <"${HOME}/line"; eval "$(printf %b "$_b")"`);
       const words = ['-q', '-e', '-c', `sh ${join(HOME, 'start')}`, '/dev/null'];
@@ -130,6 +130,20 @@ describe('a shell', () => {
         expect(screen).toContain(mode);
       }
     }
+  });
+
+  it('leaves a window the size that it got since the first one was sent', () => {
+    const HOME = home({});
+    const terminal = { term: 'xterm', columns: 101, rows: 31, modes: [] };
+    const seenAt = (size: string): string => {
+      const action = { kind: 'command', command: 'stty size' } as const;
+      const script = sessionScript(launch({ action, terminal, sentSize: '30 100' }), false);
+      writeFileSync(join(HOME, 'line'), encodeLine(script));
+      writeFileSync(join(HOME, 'start'), `stty ${size}; IFS= read -r _b <"${HOME}/line"; eval "$(printf %b "$_b")"`);
+      const words = ['-q', '-e', '-c', `sh ${join(HOME, 'start')}`, '/dev/null'];
+      return spawnSync('script', words, { env: { HOME, PATH: '/usr/bin:/bin' }, encoding: 'utf8' }).stdout.trim();
+    };
+    expect(['rows 0 cols 0', 'rows 30 cols 100', 'rows 34 cols 92'].map(seenAt)).toEqual(['31 101', '31 101', '34 92']);
   });
 
   it('changes no variable of the user, whatever its name', () => {
