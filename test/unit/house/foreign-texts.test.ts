@@ -145,7 +145,7 @@ const PIECES = [
 /** A safety property, far from what a text of this length takes, in milliseconds of the thread. */
 const MOST_MS = 5;
 /** On a slow or busy machine a text may take as long as this many plain passes over the bytes of a body. */
-const PASSES = 5;
+const PASSES = 8;
 const BYTES = Buffer.alloc(BODY, 'a');
 
 /** Looks at one text. A busy machine needs more of them, a quiet one takes the first. */
