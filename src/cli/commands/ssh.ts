@@ -202,15 +202,14 @@ async function replace(path: string, content: Buffer): Promise<void> {
  */
 export async function prependLine(path: string, line: string): Promise<boolean> {
   const before = await bytesOf(path);
-  const keep = (error: unknown): never => {
-    throw new CliFailure(`${path} was not changed: ${plain(String(error))}.`, {
-      next: `Write this line at its start: ${line}`,
-    });
-  };
   if (before.toString('latin1').split(/\r?\n/).includes(Buffer.from(line).toString('latin1'))) return false;
-  await replace(path, Buffer.concat([Buffer.from(before.length === 0 ? `${line}\n` : `${line}\n\n`), before])).catch(
-    keep,
-  );
+  const start = Buffer.from(before.length === 0 ? `${line}\n` : `${line}\n\n`);
+  try {
+    await replace(path, Buffer.concat([start, before]));
+  } catch (error) {
+    const next = `Write this line at its start: ${line}`;
+    throw new CliFailure(`${path} was not changed: ${plain(String(error))}.`, { next });
+  }
   return true;
 }
 

@@ -26,14 +26,14 @@ class FittingSizes {
   }
 }
 
-interface Ranked {
+interface Asker {
   key: string;
   /** Sorts on-demand before interruptible, then older before younger. */
   rank: string;
+  request: PlaceRequest;
 }
 
-interface Waiter extends Ranked {
-  request: PlaceRequest;
+interface Waiter extends Asker {
   group: Group;
   mayFail: boolean;
 }
@@ -227,10 +227,10 @@ export class WaitingLine {
   preempt(key: string, request: PlaceRequest): Preemption | undefined {
     this.#refresh();
     const own = this.#reserved.get(key);
-    const kept = own && this.#on(own.node, own, request);
+    const kept = own && this.#on(own.node, own);
     const isComing = kept?.victims.length === 0;
     const isBegun = own?.isTold === true && kept !== undefined;
-    const found = isComing || isBegun ? kept : this.#find({ key, rank: this.#rankOf(key) }, request);
+    const found = isComing || isBegun ? kept : this.#find({ key, rank: this.#rankOf(key), request });
     if (!isComing) this.#reserve(key, found);
     // Not for the same place again: a look that follows may ask again, and would never end.
     if (found?.place.node !== own?.node) this.#onChange();
@@ -276,13 +276,13 @@ export class WaitingLine {
           return this.#inOrder(found);
         }
         looks += 1;
-        if (this.#isFree(waiter) || this.#isComing(waiter)) continue;
+        if (this.#isFree(waiter) || this.#isComing(this.#reserved.get(waiter.key))) continue;
         const { diskGb } = waiter.request;
         if (disks.fits(diskGb) === false) {
           this.#looked(waiter.key);
           continue;
         }
-        const preemption = this.#find(waiter, waiter.request, true);
+        const preemption = this.#find(waiter, true);
         disks.note(diskGb, preemption !== undefined);
         if (preemption === undefined || preemption.victims.length === 0) {
           this.#reserve(waiter.key, preemption);
@@ -374,7 +374,7 @@ export class WaitingLine {
    * What makes room for an instance. A place that is coming and that nobody waits for comes first: one that is taken from
    * somebody behind leaves the other to whoever is quick.
    */
-  #find({ key, rank }: Ranked, request: PlaceRequest, isAnyGood = false): Preemption | undefined {
+  #find({ key, rank, request }: Asker, isAnyGood = false): Preemption | undefined {
     if (this.#reserved.hasBehind(rank)) {
       const unclaimed = this.#inventory.preempt(request, { reservedOn: this.#reserved.besides(key), isAnyGood });
       if (unclaimed?.victims.length === 0) return unclaimed;
@@ -383,7 +383,7 @@ export class WaitingLine {
   }
 
   /** What makes room for an instance on one node; undefined when nothing does. A place may be free there already. */
-  #on(node: string, { rank }: Ranked, request: PlaceRequest): Preemption | undefined {
+  #on(node: string, { rank, request }: Asker): Preemption | undefined {
     if (request.only?.has(node) === false) return undefined;
     const reservedOn = this.#reserved.ahead(rank);
     return this.#inventory.preempt({ ...request, only: new Set([node]) }, { reservedOn, orFree: true });
@@ -395,16 +395,15 @@ export class WaitingLine {
    */
   #passOn({ node: left, isTold }: ReservedPlace, taken: string): void {
     for (const loser of this.#reserved.on(taken)) {
-      if (this.#on(taken, loser, loser.request)?.victims.length === 0) continue;
-      const found = this.#on(left, loser, loser.request);
+      if (this.#isComing(loser)) continue;
+      const found = this.#on(left, loser);
       if (found !== undefined) this.#reserve(loser.key, found, isTold);
     }
   }
 
-  /** Whether the place that a waiter reserved still becomes free: another instance may have come first. */
-  #isComing({ key, request }: Waiter): boolean {
-    const own = this.#reserved.get(key);
-    return own !== undefined && this.#on(own.node, own, request)?.victims.length === 0;
+  /** Whether a reserved place still becomes free, or is: another instance may have come first. */
+  #isComing(place: ReservedPlace | undefined): boolean {
+    return place !== undefined && this.#on(place.node, place)?.victims.length === 0;
   }
 
   #reserve(key: string, preemption: Preemption | undefined, isTold = false): void {
