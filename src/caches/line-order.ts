@@ -22,9 +22,14 @@ export function isWaiting(instance: GpuInstance): boolean {
   return waitsAs(instance) === 'WaitingForCapacity' || isPlaceComing(instance);
 }
 
-/** Whether a place is reserved for an instance that others leave. It stays in line whatever becomes of its client. */
+/** Whether a place is reserved for an instance that others leave. */
 export function isPlaceComing(instance: GpuInstance): boolean {
   return waitsAs(instance) === 'PlaceComing';
+}
+
+/** Whether others leave, or have left, for an instance without a place. It stays in line whatever becomes of its client. */
+export function doOthersEnd(instance: GpuInstance): boolean {
+  return isPlaceComing(instance) || instance.status?.othersEnded === true;
 }
 
 function waitsAs({ status }: GpuInstance): string | undefined {

@@ -119,6 +119,7 @@ export function controllerWorld(
     tryCreate?: (kind: string) => Promise<void>;
   } = {},
 ) {
+  const nodeCache = cacheOf(nodes);
   const quotas = cacheOf<ResourceQuota>([], INDEXES.quotas);
   const pods = cacheOf<Pod>([], INDEXES.pods);
   const instances = claimOnPod ? claimingCache(pods) : cacheOf<GpuInstance>([], INDEXES.instances);
@@ -131,7 +132,7 @@ export function controllerWorld(
   const stores: InstanceDeps['stores'] = {
     instances: instances.store,
     pods: pods.store,
-    nodes: cacheOf(nodes).store,
+    nodes: nodeCache.store,
     sshKeys: cacheOf<SshKey>([], INDEXES.sshKeys).store,
     quotas: quotas.store,
     templates: templates.store,
@@ -284,6 +285,7 @@ export function controllerWorld(
   };
   return {
     instances,
+    nodes: nodeCache,
     pods,
     disks,
     namespaces,

@@ -24,6 +24,12 @@ export const lineShape = {
     .describe(
       'The place that others leave for the instance. No offer counts it as free, and the ceilings of the tenant count it as held.',
     ),
+  othersEnded: z
+    .boolean()
+    .optional()
+    .describe(
+      'True once others were told to end for this start. It then waits for a place, whatever spec.onNoCapacity says, until it has one or is switched off.',
+    ),
   preemptions: z
     .object({
       count: z.int().describe('Preemptions in a row, each within a minute of its start.'),

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { isPlaceComing } from '../../../src/caches/line-order.ts';
+import { decisionOf } from '../../../src/http/features/instances/claim-waiter.ts';
 import { AlreadyExistsError, ForbiddenError, KubeError } from '../../../src/kube/errors.ts';
 import { instanceSources } from '../../../src/controllers/gpu-instance/sources.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
@@ -127,6 +128,51 @@ test('a request whose place does not come in time is looked at again, and says s
   await reconcile('big');
   expect(isPlaceComing(get('big'))).toBe(false);
   expect(get('big').status?.reserved).toBeUndefined();
+});
+
+// A kubelet that starts again has no GPUs for seconds, and a drain takes a node away for good.
+test('a request that others ended for fails for no node that goes, and starts when it is back', async () => {
+  const { reconcile, get, spots, nodes, line, instances, told } = world();
+  await reconcile('big');
+  nodes.remove(gpuNode('n'));
+  for (const name of spots) await reconcile(name);
+  expect(await reconcile('big')).toBeUndefined();
+  expect(get('big').status?.ending).toBeUndefined();
+  expect(get('big').status).toMatchObject({
+    othersEnded: true,
+    conditions: expect.arrayContaining([
+      expect.objectContaining({ type: 'Ready', reason: 'WaitingForCapacity' }),
+    ]) as unknown,
+  });
+  expect(decisionOf(get('big'))).toBe('queued');
+  expect(line.failFast()).toEqual([]);
+  nodes.upsert(gpuNode('n'));
+  await reconcile('big');
+  expect(get('big').status).toMatchObject({ claim: { gpuCount: 8 } });
+  expect(get('big').status?.othersEnded).toBeUndefined();
+  expect(told()).toEqual(spots);
+  instances.remove(get('big'));
+});
+
+test('a request that others ended for and that its owner switches off asks anew when he switches it on', async () => {
+  const { reconcile, get, nodes, instances } = world();
+  await reconcile('big');
+  nodes.remove(gpuNode('n'));
+  const edit = (powerState: 'Running' | 'Stopped', resourceVersion: string) => {
+    const { metadata, spec, ...big } = get('big');
+    const generation = (metadata.generation ?? 1) + 1;
+    instances.upsert({
+      ...big,
+      metadata: { ...metadata, resourceVersion, generation },
+      spec: { ...spec, powerState },
+    });
+  };
+  edit('Stopped', '998');
+  await reconcile('big');
+  expect(get('big').status?.othersEnded).toBeUndefined();
+  edit('Running', '1998');
+  await reconcile('big');
+  expect(get('big').status?.ending?.reason).toMatch(/NoCapacity|OfferNotFound/);
 });
 
 test('a pod of its name that is not its own ends nobody', async () => {

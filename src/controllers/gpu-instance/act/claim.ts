@@ -51,6 +51,7 @@ interface Waits {
   stored?: GpuInstance;
   offered?: Observed['offered'];
   reserved?: Observed['reserved'];
+  othersEnd?: boolean;
   until?: number;
 }
 
@@ -87,7 +88,7 @@ async function preempt(run: Run, observed: WithStored, { place, victims }: Preem
   const offered = offeredOf(place.offerClass, observed.instance.spec.type);
   const reserved = reservedOf(place);
   if (victims.length === 0) return { waiting, offered, reserved };
-  const status = statusOf({ ...observed, offered, reserved }, deps.config.ssh, waiting);
+  const status = statusOf({ ...observed, offered, reserved, othersEnd: true }, deps.config.ssh, waiting);
   const stored = await writeStatus(run, observed.stored, status);
   deps.line.telling(run.key);
   const ending: Ending = { reason: 'Preempted', message: DISPLACED, by: stored.metadata.uid };
@@ -103,7 +104,7 @@ async function preempt(run: Run, observed: WithStored, { place, victims }: Preem
     if (pod !== undefined && isOver(victim, pod)) continue;
     await writeStatus(run, storedOf(victim), endedStatus(victim, ending, deps.clock.now()));
   }
-  return { waiting, stored, offered, reserved };
+  return { waiting, stored, offered, reserved, othersEnd: true };
 }
 
 /** What a place takes of its node; undefined when the node is gone. */

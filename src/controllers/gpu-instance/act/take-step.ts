@@ -24,7 +24,10 @@ export type StepOutcome =
    * There is nothing more to do now; `waiting` says what the search for a place found, if there was one. `stored`: the
    * instance as the API server has it, where the step wrote to it. `offered` and `reserved`: what becomes free for it.
    */
-  | ({ waiting: Waiting | undefined; stored?: GpuInstance; until?: number } & Pick<Observed, 'offered' | 'reserved'>)
+  | ({ waiting: Waiting | undefined; stored?: GpuInstance; until?: number } & Pick<
+      Observed,
+      'offered' | 'reserved' | 'othersEnd'
+    >)
   /** Nothing is left of the instance. */
   | { gone: true };
 

@@ -62,8 +62,8 @@ async function advance(run: Run, progress: Progress): Promise<Progress | { resul
   const outcome = await takeStepWithFinalizer(run, step, { observed: checked, hasFinalizer: known.hasFinalizer });
   if ('gone' in outcome) return { result: undefined };
   if ('waiting' in outcome) {
-    const { waiting, until, stored = checked.stored, offered = checked.offered, reserved } = outcome;
-    const seenNow = { ...checked, stored, offered, reserved };
+    const { waiting, until, stored = checked.stored, offered = checked.offered, reserved, othersEnd } = outcome;
+    const seenNow = { ...checked, stored, offered, reserved, othersEnd };
     return { result: await report(run, seenNow, { step, waiting, until, repairAfterMs }) };
   }
   // An instance that was just granted a place has no pod. A pod may exist although its creation failed.

@@ -47,7 +47,16 @@ function replaceStatus(seen: GpuInstanceStatus | undefined, status: GpuInstanceS
 
 function decisionsOf(seen: GpuInstanceStatus | undefined): Operation[] {
   if (seen === undefined) return [test('/status', undefined)];
-  const decisions = ['claim', 'incarnation', 'ending', 'usage', 'records', 'stages', 'silences'] as const;
+  const decisions = [
+    'claim',
+    'incarnation',
+    'ending',
+    'usage',
+    'records',
+    'stages',
+    'silences',
+    'othersEnded',
+  ] as const;
   const { template } = seen;
   const kept = template === undefined ? test(TEMPLATE, undefined) : test(`${TEMPLATE}/hashId`, template.hashId);
   return [...decisions.map((name) => test(`/status/${name}`, seen[name])), kept];

@@ -65,6 +65,8 @@ export interface Observed {
   offered?: { gpus: RentedGpus; pricePerHour: string; currency: string } | undefined;
   /** The place that others leave for the instance; undefined where none do. */
   reserved?: Reserved | undefined;
+  /** Others are told to end for it now. */
+  othersEnd?: boolean | undefined;
   /** Undefined when the template of the instance cannot be used. */
   settings: Settings | undefined;
   /** The ids in spec.sshKeyIds that no key has, and how many keys open the instance. */

@@ -53,9 +53,14 @@ export function missingIsolation(
   return `GPUs are free, but not on a node that ${lacks.join(' and ')}. Wait for one, or ask the operator.`;
 }
 
+/** Whether Berth owes the start: it ended the one before, or others for this one. They do not end for nothing. */
+function isPromised(instance: Pick<GpuInstance, 'metadata' | 'status'>): boolean {
+  return isOwed(instance) || instance.status?.othersEnded === true;
+}
+
 /** Whether an instance without a place fails: spec.onNoCapacity speaks of the starts that a person asks for. */
 export function mayFail(instance: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): boolean {
-  return instance.spec.onNoCapacity === 'Fail' && !isOwed(instance);
+  return instance.spec.onNoCapacity === 'Fail' && !isPromised(instance);
 }
 
 /** What follows when no node is left that can mount the disk: no GPUs that become free would help. */
@@ -78,11 +83,11 @@ export function withoutPlace(
 ): { waiting: Waiting } | { refused: Ending } {
   const { spec, status } = instance;
   // Its owner, or the operator, has the last word about a price. Only a first request is answered at once.
-  const mayWait = spec.onNoCapacity === 'Queue' || (status?.incarnation ?? 0) > 0;
+  const mayWait = spec.onNoCapacity === 'Queue' || (status?.incarnation ?? 0) > 0 || isPromised(instance);
   if (refusal === 'PriceTooHigh' && mayWait) return { waiting: { reason: refusal, message } };
   if (refusal === 'PriceTooHigh') return { refused: { reason: 'NoCapacity', message } };
   // Who named the disk of an offer had no start yet, and must not wait at the head of the line for another.
-  const isFull = refusal === 'NoCapacity' || (isOwed(instance) && refusal !== 'OfferChanged');
+  const isFull = refusal === 'NoCapacity' || (isPromised(instance) && refusal !== 'OfferChanged');
   if (mayFail(instance) || (!isFull && refusal !== 'OfferNotFound')) return { refused: { reason: refusal, message } };
   return { waiting: { reason: isFull ? 'WaitingForCapacity' : 'WaitingForOffer', message } };
 }

@@ -70,7 +70,15 @@ export function claimedStatus(
   claim: Claim,
   disk: { persistent: boolean; settings: Settings },
 ): GpuInstanceStatus {
-  const { ending: _ending, podUid: _uid, podIP: _ip, silences: _silences, stages, ...rest } = instance.status ?? {};
+  const {
+    ending: _ending,
+    podUid: _uid,
+    podIP: _ip,
+    silences: _silences,
+    othersEnded: _others,
+    stages,
+    ...rest
+  } = instance.status ?? {};
   const incarnation = (rest.incarnation ?? 0) + 1;
   const accepted = stages?.accepted;
   const { uid } = instance.metadata;
@@ -109,7 +117,7 @@ export function readmittedStatus({ metadata, status = {} }: GpuInstance, recorde
 /** The status of a start that ends. */
 export function endedStatus(instance: GpuInstance, ending: Ending, now: number): GpuInstanceStatus {
   const limit = deletingLimit(ending.reason, instance.spec);
-  const { disk, ...status } = instance.status ?? {};
+  const { disk, othersEnded: _o, ...status } = instance.status ?? {};
   return {
     ...status,
     // Told once: the start that its owner asks for then makes a new disk.

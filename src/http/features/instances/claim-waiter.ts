@@ -1,4 +1,4 @@
-import { isPlaceComing } from '../../../caches/line-order.ts';
+import { doOthersEnd } from '../../../caches/line-order.ts';
 import { keyOf, type ObjectRef } from '../../../kube/types.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import type { Clock } from '../../../lib/clock.ts';
@@ -31,7 +31,7 @@ export function decisionOf(instance: GpuInstance): Decision | undefined {
   if (instance.metadata.deletionTimestamp !== undefined) return 'gone';
   if ((instance.status?.incarnation ?? 0) > 0) return 'granted';
   const { state, reason } = instanceState(instance);
-  if (isPlaceComing(instance)) return 'queued';
+  if (doOthersEnd(instance)) return 'queued';
   // Offers and templates come, and clients send ids that none ever had: one without them has nothing to wait for.
   if (WITHOUT.has(reason)) return 'refused';
   if (instance.spec.onNoCapacity === 'Queue' && state === 'pending' && reason !== 'Pending') return 'queued';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { isPlaceComing } from '../../../caches/line-order.ts';
+import { doOthersEnd } from '../../../caches/line-order.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { AlreadyExistsError, ConflictError, isGone } from '../../../kube/errors.ts';
@@ -169,7 +169,7 @@ async function claim(deps: CreateDeps, request: CreateRequest): Promise<Created>
   const isShared = waited.decision === 'refused' && hasKey;
   const { decision, instance = created } = isShared ? await withdraw(deps, waited) : waited;
   const isBehind = instanceState(instance).reason === 'WaitingForCapacity';
-  const isComing = isPlaceComing(instance);
+  const isComing = doOthersEnd(instance);
   const known = { decision, queues: spec.onNoCapacity === 'Queue', hasKey, replayed, isBehind, isComing };
   let end = endOf({ ...known, hasLeft: signal.aborted });
   if (end.do === 'answer') return { outcome: end.outcome, instance, replayed };
@@ -196,7 +196,7 @@ async function confirm(deps: CreateDeps, created: GpuInstance): Promise<GpuInsta
   } catch (error) {
     if (isGone(error)) throw deleted();
     // Where others end for it, the reaper sees to it.
-    if (!isPlaceComing(created)) await remove(deps, created);
+    if (!doOthersEnd(created)) await remove(deps, created);
     throw error;
   }
 }
@@ -205,7 +205,7 @@ async function confirm(deps: CreateDeps, created: GpuInstance): Promise<GpuInsta
 async function removeUnknown(deps: CreateDeps, unknown: GpuInstance): Promise<GpuInstance | undefined> {
   let instance = unknown;
   for (let tries = 0; tries < WITHDRAW_TRIES; tries += 1) {
-    if (isPlaceComing(instance)) return confirm(deps, instance);
+    if (doOthersEnd(instance)) return confirm(deps, instance);
     if (await remove(deps, instance, instance.metadata.resourceVersion)) return undefined;
     const now = await findObject(deps.client, GPU_INSTANCES, instance.metadata);
     if (now === undefined || now.metadata.uid !== instance.metadata.uid) return undefined;

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { isPlaceComing } from '../../../caches/line-order.ts';
+import { doOthersEnd } from '../../../caches/line-order.ts';
 import type { DeleteOptions, KubeClient } from '../../../kube/client/client.ts';
 import { ConflictError } from '../../../kube/errors.ts';
 import { keyOf, type ObjectRef } from '../../../kube/types.ts';
@@ -77,7 +77,7 @@ class Unanswered {
     const now = clock.monotonic();
     const all = stores.instances
       .by('unconfirmed', 'true')
-      .filter((instance) => instance.metadata.deletionTimestamp === undefined && !isPlaceComing(instance));
+      .filter((instance) => instance.metadata.deletionTimestamp === undefined && !doOthersEnd(instance));
     const uidOf = ({ metadata }: GpuInstance): string => metadata.uid ?? '';
     this.#seenAt = new Map(all.map((instance) => [uidOf(instance), this.#seenAt.get(uidOf(instance)) ?? now]));
     return all.filter((instance) => now - (this.#seenAt.get(uidOf(instance)) ?? now) >= CONFIRM_MS);
@@ -102,7 +102,7 @@ export async function runReaper(deps: ReaperDeps, signal: AbortSignal): Promise<
     for (const ref of removals.all()) {
       const { namespace, name, uid } = ref;
       const seen = deps.stores.instances.get(keyOf(ref));
-      if (seen?.metadata.uid === uid && isPlaceComing(seen)) continue;
+      if (seen?.metadata.uid === uid && doOthersEnd(seen)) continue;
       if (await remove(deps, { namespace, name }, { uid })) removals.removed(ref);
     }
   }

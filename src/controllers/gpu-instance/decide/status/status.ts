@@ -1,5 +1,6 @@
 import type { GpuInstance, GpuInstanceStatus } from '../../../../resources/instances/gpu-instance.ts';
 
+import { isSwitchedOff } from '../../../../resources/instances/instance-state.ts';
 import { conditionsOf } from './conditions.ts';
 import { endingOf } from '../endings.ts';
 import { keptEnding } from '../expiry.ts';
@@ -74,6 +75,12 @@ function templateOf({ instance: { status }, template }: Observed): Pick<GpuInsta
   return kept === undefined ? {} : { template: kept };
 }
 
+/** Whether others were told to end for a start that has no place yet. */
+function haveOthersGivenWay({ instance, othersEnd }: Observed): boolean {
+  const { claim, othersEnded } = instance.status ?? {};
+  return (othersEnd ?? othersEnded) === true && claim === undefined && !isSwitchedOff(instance);
+}
+
 /** The status for what is seen. Claim, usage and ending are carried over: the controller decided them. */
 export function statusOf(seen: Observed, ssh: SshAddress, waiting?: Waiting): GpuInstanceStatus {
   const observed = { ...seen, instance: withFinish(seen) };
@@ -85,6 +92,7 @@ export function statusOf(seen: Observed, ssh: SshAddress, waiting?: Waiting): Gp
     limits: _l,
     waitingSince: _w,
     reserved: _p,
+    othersEnded: _o,
     ...status
   } = instance.status ?? {};
   const since = waitingSince(observed);
@@ -107,6 +115,7 @@ export function statusOf(seen: Observed, ssh: SshAddress, waiting?: Waiting): Gp
     ...(disk?.metadata.uid !== undefined && { disk: { name: disk.metadata.name, uid: disk.metadata.uid } }),
     ...(since !== undefined && { waitingSince: since }),
     ...(observed.reserved !== undefined && { reserved: observed.reserved }),
+    ...(haveOthersGivenWay(observed) && { othersEnded: true }),
     ...(unhealthy.length > 0 && { unhealthyGPUs: [...unhealthy] }),
     ...(described !== undefined && {
       image: described.image,
