@@ -3,19 +3,17 @@ import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { BROKE_OFF, type StreamTranslator } from '../dialects/index.ts';
 import type { Endpoint } from '../endpoint.ts';
-import type { RetryBudgets } from '../limits/retry-budgets.ts';
 import { tryMember, type SendDeps, type Serving } from './send.ts';
 import { requestToGoOn } from './upstream-request.ts';
 
 const MAX_CONTINUATIONS = 2;
 
-export interface GoOnDeps extends SendDeps, Pick<ModelRouterDeps, 'catalog'> {
-  retries: RetryBudgets;
-}
+export type GoOnDeps = SendDeps & Pick<ModelRouterDeps, 'catalog'>;
 
 /**
- * Has other servers of the model go on with a stream that broke off, twice at most, where that is exact. Tells the client
- * when none can.
+ * Has other servers of the model go on with a stream that broke off, where that is exact: twice at most, and no further
+ * behind one that broke off where it began, because the answer may be what breaks them. It is no retry: what is left to
+ * write is written once. Tells the client when none can.
  *
  * @param tried endpoints that failed this call
  */
@@ -27,8 +25,10 @@ export async function goOn(
 ): Promise<void> {
   const { call, client, served } = serving;
   const { namespace } = call.principal;
+  let begunAt = -1;
   while (served.continuations < MAX_CONTINUATIONS && client.over === undefined) {
     const { told } = answer;
+    if (told?.text.length === begunAt) break;
     // Its servers may be others by now.
     const model = latest(deps, call.principal, serving.model);
     const member = model.pick(undefined, tried, namespace);
@@ -36,7 +36,7 @@ export async function goOn(
     tried.push(member.endpoint);
     const further = requestToGoOn(call, member, told);
     if (further === undefined) continue;
-    if (!deps.retries.of(namespace, model.name).spend()) break;
+    begunAt = told.text.length;
     served.continuations += 1;
     client.continuations = served.continuations;
     answer.goOn(further.goingOn);

@@ -5,6 +5,7 @@ import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, promptPrefix } from '../dialects/index.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { LimitError } from '../limits/limiter.ts';
+import type { RetryBudgets } from '../limits/retry-budgets.ts';
 import { QueueError, type Turn } from '../queue/call-queue.ts';
 import { mayFetch, serves } from '../find-model.ts';
 import type { Starts } from '../zero/starts.ts';
@@ -19,6 +20,7 @@ import { priorityOf } from './priority.ts';
 import { tryMember } from './send.ts';
 
 export interface ServeDeps extends GoOnDeps, Pick<ModelRouterDeps, 'caller' | 'holds'> {
+  retries: RetryBudgets;
   starts?: Starts | undefined;
 }
 

@@ -127,6 +127,12 @@ describe('a stream that broke off', () => {
     expect(count(world)).toBe(3);
   });
 
+  it('breaks two servers at most, where the answer may be what breaks them', async () => {
+    const world = await setup({ engine: 'sglang' }, dies(3), dies(0), LIVES);
+    expect(await ask(world, 'chat')).toContain(CUT);
+    expect(count(world)).toBe(2);
+  });
+
   it('goes on when its server ended as cleanly as if it had said all', async () => {
     const world = await setup({ engine: 'vllm' }, dies(5, { endsCleanly: true }), LIVES);
     expect(textIn(await ask(world, 'chat'))).toBe(WHOLE);
