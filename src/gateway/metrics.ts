@@ -26,6 +26,8 @@ export interface CallRecord {
   /** Why it went to another model than it named. */
   fallback: FallbackReason | undefined;
   usage: Usage | undefined;
+  /** How often another server went on with its stream. */
+  continuations: number;
 }
 
 /** What is read at each scrape. */
@@ -69,6 +71,7 @@ export class GatewayMetrics {
   readonly #firstToken;
   readonly #failovers;
   readonly #fallbacks;
+  readonly #continuations;
   readonly #queueWait;
   readonly #sums = new Map<string, CallSums>();
   readonly #namesTenants: boolean;
@@ -104,6 +107,12 @@ export class GatewayMetrics {
       labelNames: ['gen_ai_request_model', 'reason'],
       registers,
     });
+    this.#continuations = new Counter({
+      name: 'berth_gateway_continuations_total',
+      help: 'How often another server was asked to go on with a stream that broke off.',
+      labelNames: ['gen_ai_request_model'],
+      registers,
+    });
     this.#queueWait = new Histogram({
       name: 'berth_gateway_queue_wait_seconds',
       help: 'How long calls waited for a busy model server, those that left included.',
@@ -130,6 +139,7 @@ export class GatewayMetrics {
     this.#duration.observe(labels, call.seconds);
     if (call.firstByteSeconds !== undefined) this.#firstToken.observe(firstTokenLabels, call.firstByteSeconds);
     if (call.attempts > 1) this.#failovers.inc({ gen_ai_request_model: model }, call.attempts - 1);
+    if (call.continuations > 0) this.#continuations.inc({ gen_ai_request_model: model }, call.continuations);
     if (call.fallback !== undefined) this.#fallbacks.inc({ gen_ai_request_model: model, reason: call.fallback });
     if (call.usage === undefined) return;
     counts.input += call.usage.inputTokens;

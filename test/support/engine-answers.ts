@@ -1,6 +1,8 @@
 /** What a scripted model answers, in any dialect. */
 export interface Reply {
   text?: string;
+  /** The text in the pieces in which it is streamed; by default halves. */
+  tokens?: readonly string[];
   reasoning?: string;
   calls?: readonly { id: string; name: string; arguments: string }[];
   inputTokens?: number;
@@ -51,8 +53,10 @@ export function chatWhole(model: string, reply: Reply): Json {
 
 /** @param withUsage `each`: with every event, as vLLM and SGLang report it when they are asked for it */
 export function chatEvents(model: string, reply: Reply, withUsage: boolean | 'each'): string[] {
-  const counted = withUsage === 'each' ? { usage: chatUsage({ ...reply, outputTokens: 3 }) } : {};
+  let written = reply.tokens === undefined ? 3 : -1;
   const chunk = (choices: Json[], usage?: Json): string => {
+    if (reply.tokens !== undefined) written = Math.min(written + 1, reply.tokens.length);
+    const counted = withUsage === 'each' ? { usage: chatUsage({ ...reply, outputTokens: written }) } : {};
     const event = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model, choices, ...counted };
     return sse({ ...event, ...(usage && { usage }) });
   };
@@ -60,7 +64,7 @@ export function chatEvents(model: string, reply: Reply, withUsage: boolean | 'ea
     chunk([{ index: 0, delta, logprobs: null, finish_reason: finish }]);
   const events = [delta({ role: 'assistant', content: '' })];
   for (const part of halves(reply.reasoning ?? '')) events.push(delta({ reasoning_content: part }));
-  for (const part of halves(reply.text ?? '')) events.push(delta({ content: part }));
+  for (const part of reply.tokens ?? halves(reply.text ?? '')) events.push(delta({ content: part }));
   for (const [index, call] of (reply.calls ?? []).entries()) {
     const { id, name, arguments: text } = call;
     events.push(delta({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] }));
@@ -113,7 +117,7 @@ export function messagesEvents(model: string, reply: Reply): string[] {
     index += 1;
   };
   if (reply.text !== undefined) {
-    const deltas = halves(reply.text).map((text) => ({ type: 'text_delta', text }));
+    const deltas = (reply.tokens ?? halves(reply.text)).map((text) => ({ type: 'text_delta', text }));
     block({ type: 'text', text: '' }, deltas);
   }
   for (const { id, name, arguments: text } of reply.calls ?? []) {

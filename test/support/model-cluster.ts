@@ -72,6 +72,12 @@ export class ModelCluster {
     this.namespaces.put({ metadata: { name, creationTimestamp, labels: { 'berth.dev/shared-models': 'true' } } });
   }
 
+  /** The pod of a port is gone. */
+  lose({ name, port, namespace = 'berth-system' }: { name: string; port: number; namespace?: string }): void {
+    this.slices.remove(`${namespace}/${name}-${port}-slice`);
+    this.pods.remove(`${namespace}/${name}-${port}`);
+  }
+
   remove(namespace: string, name: string): void {
     this.services.remove(`${namespace}/${name}`);
   }

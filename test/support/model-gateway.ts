@@ -166,7 +166,7 @@ export function post(
   return fetch(`${gateway.base}/v1/${path}`, { method: 'POST', body: text, headers, signal: init.signal ?? null });
 }
 
-interface GatewayTo {
+export interface GatewayTo {
   gateway: TestGateway;
   engines: ScriptedEngine[];
   close: () => Promise<void>;

@@ -31,6 +31,11 @@ export type Behaviour =
   | { kind: 'reset' }
   /** Sends this many events of a good stream, or half of a whole answer, and closes the connection. */
   | { kind: 'break'; reply: Reply; events: number }
+  /**
+   * Writes these tokens, from behind the start of the answer that the request ends with, in place of MISMATCH where they do
+   * not begin so. Closes the connection after `dies` of them, or ends it as if all was said if it `endsCleanly`.
+   */
+  | { kind: 'write'; tokens: readonly string[]; dies?: number; endsCleanly?: boolean }
   /** Never answers. */
   | { kind: 'hang' }
   /** Sends this many events and then nothing more. */
@@ -67,6 +72,8 @@ export interface EngineOptions {
   address?: string;
   /** With it the engine speaks TLS. */
   tls?: { certificate: string; key: string };
+  /** How it treats the next request, where nothing else was said of it. */
+  script?: () => Behaviour;
   /** The key that it asks for, as `vllm --api-key` does, or in the header of Anthropic's API. */
   apiKey?: string;
 }
@@ -154,7 +161,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Scripted
     response.on('close', () => {
       if (!response.writableFinished) entry.abortedAt = performance.now();
     });
-    const behaviour = script.length > 1 ? script.shift() : script[0];
+    const behaviour = options.script?.() ?? (script.length > 1 ? script.shift() : script[0]);
     if (plain !== undefined && behaviour?.kind === 'answer') {
       response.writeHead(200, { 'content-type': plain.contentType }).end(plain.body);
       return;
@@ -265,6 +272,8 @@ async function play(behaviour: Behaviour, playing: Playing): Promise<void> {
       return;
     case 'flood':
       return flood(behaviour.events, playing);
+    case 'write':
+      return write(behaviour, playing);
     default:
   }
   if (behaviour.kind === 'answer' && behaviour.delayMs !== undefined) await delay(behaviour.delayMs);
@@ -294,6 +303,25 @@ async function stream(
   if (behaviour.kind === 'answer') response.end();
   // The bytes must reach the receiver before the connection breaks.
   if (behaviour.kind === 'break') setTimeout(() => response.socket?.destroy(), 20);
+}
+
+function write(
+  { tokens, dies, endsCleanly = false }: Extract<Behaviour, { kind: 'write' }>,
+  { dialect, body, response }: Playing,
+): void {
+  const last = (body.messages as { role: string; content: unknown }[]).at(-1);
+  const begun = last?.role === 'assistant' ? String(last.content) : '';
+  const known = [...tokens, ''].findIndex((_token, index) => tokens.slice(0, index).join('') === begun);
+  const most = Number(body.max_tokens ?? body.max_completion_tokens ?? tokens.length);
+  const rest = known === -1 ? ['MISMATCH'] : tokens.slice(known, known + most);
+  const counted = { inputTokens: 10 + Math.max(0, known), outputTokens: rest.length };
+  const events = eventsOf({ text: rest.join(''), tokens: rest, ...counted }, { dialect, body });
+  const before = events.findIndex((event) => rest[0] !== undefined && event.includes(JSON.stringify(rest[0])));
+  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
+  for (const event of events.slice(0, dies === undefined ? events.length : before + dies)) response.write(event);
+  if (dies === undefined || endsCleanly) response.end();
+  // The bytes must reach the receiver before the connection breaks.
+  else setTimeout(() => response.socket?.destroy(), 20);
 }
 
 async function flood(count: number, { response, entry }: Playing): Promise<void> {

@@ -1,4 +1,4 @@
-import type { ClientError, HistoryItem, TranslationContext, Usage } from '../dialects/index.ts';
+import type { ClientError, HistoryItem, StreamTranslator, TranslationContext, Usage } from '../dialects/index.ts';
 import type { Receiver } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
@@ -22,6 +22,8 @@ export interface AnswerReceiver extends Receiver {
   readonly response: unknown;
   /** Passes on the end of the answer, which is held back until the answer is stored. */
   finish(): void;
+  /** The answer so far, where another server can go on with it. */
+  readonly unfinished?: StreamTranslator | undefined;
   /** Tells the client that the answer broke off after its first byte. */
   fail(error: ClientError): void;
 }
@@ -31,6 +33,8 @@ export interface ReceiverDeps {
   request: UpstreamRequest;
   client: ClientWriter;
   context: TranslationContext;
+  /** Another server of the model could go on with the answer. */
+  mayGoOn: boolean;
   onFirstByte: () => void;
 }
 

@@ -3,12 +3,20 @@ import type { Clock } from '../../lib/clock.ts';
 import { retryAfterMs } from '../../lib/retry-after.ts';
 import type { FailureKind } from '../balance/breaker.ts';
 import { HungError, LostError } from '../balance/hang-watch.ts';
-import { DialectError, failedStream, isOverflow, readUpstreamError, type ClientError } from '../dialects/index.ts';
+import {
+  BROKE_OFF,
+  DialectError,
+  failedStream,
+  isOverflow,
+  readUpstreamError,
+  type ClientError,
+  type StreamTranslator,
+} from '../dialects/index.ts';
 import type { FallbackReason } from '../../resources/model-servers/names.ts';
 import type { EngineCredential } from '../../resources/model-servers/engine-credential.ts';
 import type { Endpoint } from '../endpoint.ts';
 import type { Charge } from '../queue/fair-line.ts';
-import type { AnswerReceiver } from './answer-receiver.ts';
+import { AnswerTooLongError, type AnswerReceiver } from './answer-receiver.ts';
 import type { Outcome } from './attempt.ts';
 import type { Call, CallOutcome } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
@@ -24,6 +32,8 @@ export interface Served {
   receiver?: AnswerReceiver;
   /** Milliseconds, monotonic. */
   firstByteAt?: number;
+  /** How often another server went on with the answer. */
+  continuations: number;
   /** What it took of its turn, where it waited for one. */
   charge?: Charge;
   /** It went to another model than it named. */
@@ -47,6 +57,8 @@ export interface Failure {
   retryAfterMs?: number | undefined;
   /** It did not wait, because another model has room. */
   hasRoomElsewhere?: boolean;
+  /** The client has the start of the answer, and another server may go on with it. */
+  begun?: StreamTranslator;
 }
 
 interface Serving {
@@ -130,7 +142,9 @@ function blame({ breaker }: Endpoint, tenant: string, error: Error, begunAt: num
 function applyBreak({ client, served }: Serving, receiver: AnswerReceiver, error: Error): Failure | undefined {
   if (client.started) {
     served.outcome = 'interrupted';
-    receiver.fail({ status: 502, message: 'The model server broke off in the middle of the answer. Try again.' });
+    const begun = error instanceof AnswerTooLongError ? undefined : receiver.unfinished;
+    if (begun !== undefined) return { why: 'error', error: BROKE_OFF, begun };
+    receiver.fail(BROKE_OFF);
     return undefined;
   }
   served.outcome = 'upstream_error';
@@ -161,6 +175,8 @@ function applyRefusal(
   const error = ofOperator?.error ?? said;
   if (breaker === undefined) endpoint.breaker.succeed(tenant);
   else endpoint.breaker.failFor(tenant, breaker, begunAt);
+  // It does not go on with what another one began.
+  if (client.started) return { why: 'error', error: BROKE_OFF };
   const wait =
     retryAfterMs(headers['retry-after'], deps.clock.now()) ?? (status === 429 ? REST_AFTER_429_MS : undefined);
   if (failover) {

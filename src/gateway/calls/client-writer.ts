@@ -22,6 +22,8 @@ const STALL_MS = 300_000;
 /** The same of one whose call was cut. */
 const LAST_WORDS_MS = 1000;
 
+const CONTINUED = 'x-berth-continued';
+
 export interface Flow {
   pause(): void;
   resume(): void;
@@ -39,6 +41,7 @@ export class ClientWriter {
   #lastWords: NodeJS.Timeout | undefined;
   #onOver: ((why: Error) => void) | undefined;
   #draining = false;
+  #mayGoOn = false;
   /** Something was written since the last sign of life was due. */
   #isBusy = false;
   /** What was written ends with a whole event. One of many megabytes goes out in pieces. */
@@ -79,6 +82,15 @@ export class ClientWriter {
 
   set route(value: string) {
     this.#route = value;
+  }
+
+  /** Another server may go on with the stream: what comes behind the stream says how often one did. */
+  announceContinuations(): void {
+    this.#mayGoOn = true;
+  }
+
+  set continuations(count: number) {
+    this.#response.addTrailers({ [CONTINUED]: String(count) });
   }
 
   /** Headers that go with any answer. */
@@ -164,7 +176,9 @@ export class ClientWriter {
 
   #openStream(): void {
     if (this.#response.headersSent) return;
-    this.#writeHead({ ...STREAM_HEADERS });
+    // Only chunks have something behind them, and HTTP/1.0 has none.
+    const trailer = this.#mayGoOn && this.#response.req.httpVersion !== '1.0' ? { trailer: CONTINUED } : {};
+    this.#writeHead({ ...STREAM_HEADERS, ...trailer });
   }
 
   #writeHead(headers: OutgoingHttpHeaders): void {

@@ -51,7 +51,7 @@ export async function handleCall(
   const principal = getPrincipal(request);
   const id = nextCallId();
   const client = new ClientWriter(response, dialect, requestIdOf(response) ?? id);
-  const summary: CallSummary = { served: { outcome: 'client_error', attempts: 0, crashes: 0 } };
+  const summary: CallSummary = { served: { outcome: 'client_error', attempts: 0, crashes: 0, continuations: 0 } };
   // The client has its answer, or is gone, before everything about the call is known.
   const release = holdRequestSpan(request);
   const denied = deps.limiter.enter(principal);
@@ -286,7 +286,7 @@ function record(
 ): void {
   const { operation, principal, startedAt } = origin;
   const { served, usage, model } = summary;
-  const { outcome, attempts, firstByteAt, fallback, route = 'none' } = served;
+  const { outcome, attempts, continuations, firstByteAt, fallback, route = 'none' } = served;
   deps.metrics.record({
     operation,
     model,
@@ -296,6 +296,7 @@ function record(
     seconds: (deps.clock.monotonic() - startedAt) / 1000,
     firstByteSeconds: firstByteAt === undefined ? undefined : (firstByteAt - startedAt) / 1000,
     attempts,
+    continuations,
     fallback: fallback?.why,
     usage,
   });

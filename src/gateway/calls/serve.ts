@@ -1,42 +1,27 @@
-import type { Logger } from 'pino';
-import type { Dispatcher } from 'undici';
-import type { CeilingsOf } from '../../access/ceilings.ts';
 import type { Principal } from '../../access/principal.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { hash32 } from '../balance/hash.ts';
-import type { Member, Model } from '../balance/model.ts';
+import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
-import { DialectError, parseInput, promptPrefix, type TranslationContext } from '../dialects/index.ts';
-import type { Endpoint, Flight } from '../endpoint.ts';
+import { DialectError, promptPrefix } from '../dialects/index.ts';
+import type { Endpoint } from '../endpoint.ts';
 import { LimitError } from '../limits/limiter.ts';
 import type { RetryBudgets } from '../limits/retry-budgets.ts';
-import { type CallQueue, QueueError, type Turn } from '../queue/call-queue.ts';
+import { QueueError, type Turn } from '../queue/call-queue.ts';
 import { mayFetch, serves } from '../find-model.ts';
-import type { ResponseStore } from '../state/response-store.ts';
-import { traceAttempt } from '../trace.ts';
 import type { Starts } from '../zero/starts.ts';
-import type { AnswerReceiver } from './answer-receiver.ts';
-import { applyOutcome, diedIdle, type Failure, type Result, sendRefusal, type Served } from './apply-outcome.ts';
-import { Attempt } from './attempt.ts';
-import { isStored, letGo, type Call } from './call.ts';
+import { type Failure, sendRefusal, type Served } from './apply-outcome.ts';
+import type { Call } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
 import { fallbacksOf } from './fallbacks.ts';
+import { goOn, type GoOnDeps } from './go-on.ts';
 import { askAgain, requireBudget } from './let-in.ts';
 import { likelyTokens } from './most-tokens.ts';
 import { priorityOf } from './priority.ts';
-import { StreamReceiver } from './stream-receiver.ts';
-import { dispatchOptions, upstreamRequest, type UpstreamRequest } from './upstream-request.ts';
-import { WholeReceiver } from './whole-receiver.ts';
+import { tryMember } from './send.ts';
 
-export interface ServeDeps extends Pick<ModelRouterDeps, 'catalog' | 'caller' | 'holds'> {
-  dispatcher: Dispatcher;
+export interface ServeDeps extends GoOnDeps, Pick<ModelRouterDeps, 'caller' | 'holds'> {
   retries: RetryBudgets;
   starts?: Starts | undefined;
-  queue: CallQueue;
-  store: ResponseStore;
-  ceilings: CeilingsOf;
-  log: Logger;
-  clock: Clock;
 }
 
 /** A call with its model. */
@@ -53,7 +38,6 @@ interface Serve {
 const MAX_ATTEMPTS = 3;
 /** A request that has broken two servers in a row is likely to break the third. */
 const MAX_CRASHES = 2;
-const NO_BYTES = Buffer.alloc(0);
 /** Longer prefixes are compared by their first characters alone. */
 const KEY_CHARS = 32_768;
 const NO_SERVER_RETRY_MS = 5000;
@@ -147,14 +131,17 @@ async function serveOnce(
   // A single endpoint gets every call.
   const key = model.members.length > 1 ? routingKey(call) : undefined;
   const tried = unable(model, call);
-  const served: Served = { outcome: 'unavailable', attempts: 0, crashes };
+  const served: Served = { outcome: 'unavailable', attempts: 0, crashes, continuations: 0 };
   if (fallback !== undefined) served.fallback = fallback;
   const tenant = call.principal.namespace;
   const retries = deps.retries.of(tenant, model.name);
   const mayOverflow = fallback !== undefined || fallbacksOf(deps, call, model, 'overflow').length > 0;
   let failure: Failure | undefined;
   retries.earn();
-  if (call.inspection.stream) client.keepAlive();
+  if (call.inspection.stream) {
+    client.keepAlive();
+    if (model.members.length > 1) client.announceContinuations();
+  }
   while (served.attempts < MAX_ATTEMPTS) {
     const isRetry = served.attempts > 0;
     const withRoom = !isRetry;
@@ -168,13 +155,15 @@ async function serveOnce(
       if (turn === undefined) break;
       if ('error' in turn) return { served, failure: turn };
       ({ model, member } = turn);
-      goOn(deps, call, client, turn);
+      askAtTurn(deps, call, client, turn);
     }
     if (member === undefined) break;
     tried.push(member.endpoint);
     served.attempts += 1;
-    failure = await tryMember({ deps, call, client, served, mayOverflow }, member);
-    if (failure === undefined) return { served };
+    const serving = { deps, call, client, served, model, mayOverflow };
+    failure = await tryMember(serving, member);
+    if (failure?.begun !== undefined) await goOn(deps, serving, failure.begun, tried);
+    if (failure === undefined || failure.begun !== undefined) return { served };
     if (failure.why === 'overflow') break;
   }
   served.charge?.correct(call.promptTokens);
@@ -188,9 +177,16 @@ function hasRoom({ queue }: ServeDeps, model: Model, tenant: string): boolean {
   return !queue.isWaitedFor(model) && model.pick(undefined, [], tenant, true) !== undefined;
 }
 
+interface Waiting {
+  deps: ServeDeps;
+  call: Call;
+  client: ClientWriter;
+  served: Served;
+}
+
 /** Waits until an endpoint of the model has room and it is this call's turn; undefined when there is no endpoint. */
 async function waitForTurn(
-  { deps, call, client, served }: Omit<Serving, 'mayOverflow'>,
+  { deps, call, client, served }: Waiting,
   model: Model,
   key: number | undefined,
 ): Promise<Turn | Failure | undefined> {
@@ -225,7 +221,7 @@ async function waitForTurn(
  * Asks a call again at its turn, which others get when it may not go on. It holds what it may cost, so it waits for nothing.
  * @throws DialectError
  */
-function goOn(deps: ServeDeps, call: Call, client: ClientWriter, { member, charge }: Turn): void {
+function askAtTurn(deps: ServeDeps, call: Call, client: ClientWriter, { member, charge }: Turn): void {
   try {
     askAgain(deps, call);
     requireBudget(deps, client, call);
@@ -242,147 +238,6 @@ function unable({ members }: Model, { plain, media }: Call): Endpoint[] {
   return members.flatMap(({ endpoint }) =>
     serves(endpoint.probe, plain?.route) && mayFetch(endpoint.mediaHosts, media) ? [] : [endpoint],
   );
-}
-
-interface Serving {
-  deps: ServeDeps;
-  call: Call;
-  client: ClientWriter;
-  served: Served;
-  mayOverflow: boolean;
-}
-
-/**
- * Sends a call to an endpoint, which counts it as under way already.
- *
- * @returns undefined when the client has its answer or is gone, else why another endpoint should be tried
- */
-async function tryMember(serving: Serving, member: Member): Promise<Failure | undefined> {
-  const { deps, call, client, served } = serving;
-  const { endpoint } = member;
-  try {
-    const request = upstreamRequest(call, member);
-    served.route = request.native ? 'native' : 'translated';
-    client.route = routeOf(served, endpoint);
-    let result = await send(serving, endpoint, request);
-    if (wasIdle(serving, endpoint, result)) {
-      result = await send(serving, endpoint, request);
-    }
-    const { outcome, receiver } = result;
-    served.receiver = receiver;
-    const failure = applyOutcome(serving, endpoint, result);
-    if (outcome.kind === 'complete') {
-      if (served.outcome === 'ok' && isStored(call)) await storeAnswer(deps, call, receiver);
-      receiver.finish();
-    }
-    return failure;
-  } finally {
-    endpoint.inFlight -= 1;
-    deps.queue.freed(endpoint);
-  }
-}
-
-/** What the client may know of the way of its call. */
-function routeOf({ route, attempts, fallback }: Served, { name }: Endpoint): string {
-  const way = `${route}; endpoint=${name}; attempt=${attempts}`;
-  return fallback === undefined ? way : `${way}; fallback=${encodeURIComponent(fallback.to)}; reason=${fallback.why}`;
-}
-
-/** Whether the request met a connection that the server had closed while it was idle, and may go out on another one. */
-function wasIdle({ call, client, served }: Serving, endpoint: Endpoint, { outcome }: Result): boolean {
-  if (outcome.kind !== 'broken' || client.started || !call.mayRetry) return false;
-  // After a crash, what looks like a connection that died idle may be the next crash.
-  return served.crashes === 0 && endpoint.answered && diedIdle(outcome.error);
-}
-
-async function send(serving: Serving, endpoint: Endpoint, request: UpstreamRequest): Promise<Result> {
-  const { deps, call, client, served } = serving;
-  const tenant = call.principal.namespace;
-  const isStream = call.inspection.stream;
-  const begunAt = endpoint.breaker.begin(tenant);
-  // When an answer comes whole, its first byte says nothing about the queue.
-  let waiting = isStream ? 1 : 0;
-  endpoint.waiting += waiting;
-  const begun = (): void => {
-    endpoint.waiting -= waiting;
-    waiting = 0;
-  };
-  const free = (): void => {
-    // A translated answer repeats parts of its request.
-    if (!request.native || isStored(call)) return;
-    letGo(call);
-    request.body = NO_BYTES;
-  };
-  const receiver = receiverFor(call, request, client, () => {
-    served.firstByteAt = deps.clock.monotonic();
-    begun();
-    if (!isStream) return;
-    // A stream may last for minutes. Other calls need not wait for its end, nor does it need its body.
-    endpoint.breaker.release(tenant);
-    free();
-  });
-  const attempt = new Attempt(receiver, () => endpoint.heard(flight, deps.clock.monotonic()));
-  const flight: Flight = {
-    begunAt,
-    isStream,
-    promptTokens: call.promptTokens,
-    answered: false,
-    giveUp: (error) => attempt.giveUp(error),
-    letGo: free,
-  };
-  endpoint.flights.add(flight);
-  client.onOver(() => attempt.abort());
-  const traced = traceAttempt(call, endpoint);
-  const to = { origin: endpoint.origin, trace: traced.headers };
-  if (client.over === undefined)
-    (endpoint.dispatcher ?? deps.dispatcher).dispatch(dispatchOptions(call, to, request), attempt);
-  const outcome = await attempt.outcome;
-  traced.end({ outcome, receiver });
-  client.onOver(undefined);
-  endpoint.flights.delete(flight);
-  begun();
-  return { outcome, receiver, begunAt, credential: request.credential };
-}
-
-function receiverFor(
-  call: Call,
-  request: UpstreamRequest,
-  client: ClientWriter,
-  onFirstByte: () => void,
-): AnswerReceiver {
-  const { id, createdAt, inspection, body } = call;
-  const head = { id, createdAt, model: inspection.model };
-  const context: TranslationContext = request.native
-    ? { ...head, request: undefined }
-    : { ...head, request: body, history: [...call.history, ...[...call.references.values()].flat()] };
-  const deps = { call, request, client, context, onFirstByte };
-  return inspection.stream ? new StreamReceiver(deps) : new WholeReceiver(deps);
-}
-
-/** Stores a complete answer for later calls to continue. Never rejects. */
-async function storeAnswer({ store, ceilings, log }: ServeDeps, call: Call, answer: AnswerReceiver): Promise<void> {
-  const { inspection, principal, body, references } = call;
-  const { responseId, items } = answer.facts;
-  if (responseId === undefined) return;
-  const previous = inspection.previousResponseId;
-  try {
-    const input = parseInput(body.input, references);
-    await store.put(
-      principal,
-      responseId,
-      {
-        items: [...input, ...items],
-        inputs: input.length,
-        model: inspection.model,
-        response: answer.response,
-        ...(previous !== undefined && { previous }),
-      },
-      ceilings(principal.namespace).models.storedResponses,
-    );
-  } catch (err) {
-    // The answer itself is good. The client gets it, and cannot continue it by its id.
-    log.warn({ err }, 'Answer was not stored');
-  }
 }
 
 function unavailable(model: Model, tenant: string): Failure {

@@ -9,12 +9,13 @@ import {
   readAnswer,
   streamError,
   StreamTranslator,
+  translatorBehind,
   withoutMark,
   type ClientError,
 } from '../dialects/index.ts';
 import { AnswerTooLongError, HELD_MAX, type AnswerReceiver, type ReceiverDeps } from './answer-receiver.ts';
 import { isTranscription } from '../plain-routes.ts';
-import { isStored, stateOf } from './call.ts';
+import { isStored, letGo, stateOf } from './call.ts';
 
 /** How a whole body begins, perhaps behind a mark of byte order. */
 const JSON_START = /^(?:\xef\xbb\xbf)?\s*[[{]/;
@@ -27,6 +28,10 @@ const CUT_SHORT: ClientError = {
   status: 502,
   message: 'The model server ended the stream before it was complete. Try again.',
 };
+
+class CutShortError extends Error {
+  override readonly name = 'CutShortError';
+}
 
 class EmptyStreamError extends Error {
   override readonly name = 'EmptyStreamError';
@@ -53,18 +58,27 @@ export class StreamReceiver implements AnswerReceiver {
   /** The end of an answer that is to be stored, from its final event on. Clients may continue once they read it. */
   readonly #held: Buffer[] = [];
   #heldSize = 0;
+  /** It goes on with an answer of which the client has the start. */
+  readonly #goesOn: boolean;
+  /** What the client has of an answer that is passed on as it is, where another server could go on with it. */
+  #told: Uint8Array[] | undefined;
 
-  constructor(deps: ReceiverDeps) {
+  /** @param begun the answer to go on with */
+  constructor(deps: ReceiverDeps, begun?: StreamTranslator) {
     const { call, request, context } = deps;
     this.#deps = deps;
+    this.#goesOn = begun !== undefined;
+    if (request.native && deps.mayGoOn) this.#told = [];
     const state = stateOf(call);
-    this.facts = request.native
-      ? new PassThroughObserver(call.dialect, {
-          hideUsage: !call.inspection.wantsUsage,
-          isTranscript: isTranscription(call.plain?.route),
-          ...(state && { state }),
-        })
-      : new StreamTranslator(request.dialect, call.dialect, context);
+    this.facts =
+      begun ??
+      (request.native
+        ? new PassThroughObserver(call.dialect, {
+            hideUsage: !call.inspection.wantsUsage,
+            isTranscript: isTranscription(call.plain?.route),
+            ...(state && { state }),
+          })
+        : new StreamTranslator(request.dialect, call.dialect, context));
   }
 
   accepts(contentType: string): boolean {
@@ -111,8 +125,29 @@ export class StreamReceiver implements AnswerReceiver {
     }
     this.#refuseError();
     this.#begin();
-    if (this.response === undefined && !isLast) this.#deps.client.write(out, controller);
+    if (this.response === undefined && !isLast) this.#write(out, controller);
     else this.#hold(out);
+  }
+
+  #write(out: string | Uint8Array, controller: Dispatcher.DispatchController): void {
+    const { client, call } = this.#deps;
+    client.write(out, controller);
+    if (this.#told === undefined) return;
+    if (call.hold.bodies.hasRoom && call.hold.take(out.length) === 'taken') this.#told.push(Buffer.from(out));
+    else {
+      this.#told = undefined;
+      letGo(call);
+    }
+  }
+
+  get unfinished(): StreamTranslator | undefined {
+    const { call, context, mayGoOn } = this.#deps;
+    const { facts } = this;
+    if (!mayGoOn || !call.mayRetry || this.#held.length > 0) return undefined;
+    if (facts instanceof StreamTranslator) return facts.told === undefined ? undefined : facts;
+    if (this.#told === undefined || call.dialect === 'responses' || !facts.isOpen) return undefined;
+    const answer = translatorBehind(call.dialect, Buffer.concat(this.#told), { ...context, request: call.body });
+    return answer.told === undefined ? undefined : answer;
   }
 
   end(controller: Dispatcher.DispatchController): void {
@@ -122,17 +157,27 @@ export class StreamReceiver implements AnswerReceiver {
       return;
     }
     this.#passOn(controller, true);
-    if (!this.#begun) refuseErrorIn(this.#head);
+    if (!this.#begun && !this.#goesOn) refuseErrorIn(this.#head);
+    const { isOpen, isBetweenEvents } = this.facts;
+    if (this.#deps.mayGoOn && (this.#begun || this.#goesOn) && isOpen && isBetweenEvents) this.#breakOff(controller);
     const rest = this.#withoutKey(this.facts.end());
     this.#refuseError();
     if (rest !== undefined && rest.length > 0) this.#begin();
     // Nothing was passed on, so another endpoint may still answer.
-    if (!this.#begun) throw new EmptyStreamError('The stream ended before its first event.');
+    if (!this.#begun && !this.#goesOn) throw new EmptyStreamError('The stream ended before its first event.');
     // The translator itself ends a stream that was cut short.
     const isCut = request.native && !this.facts.finished && this.facts.error === undefined;
     const cut = isCut ? streamError(call.dialect, CUT_SHORT) : '';
     if (rest !== undefined) this.#hold(rest);
     this.#hold(cut);
+  }
+
+  /** A server that ends is cut off as cleanly as one that has said all. */
+  #breakOff(controller: Dispatcher.DispatchController): never {
+    const last = Buffer.concat(this.#held);
+    this.#held.length = 0;
+    if (last.length > 0) this.#write(last, controller);
+    throw new CutShortError('The stream ended before the answer was complete.');
   }
 
   /** Engines repeat what they were sent when they complain of it. */
@@ -144,7 +189,7 @@ export class StreamReceiver implements AnswerReceiver {
 
   /** Before the first byte, an error in the stream is the error of the call: another endpoint may still answer. */
   #refuseError(): void {
-    if (!this.#begun && this.facts.error !== undefined) throw new DialectError(this.facts.error);
+    if (!this.#begun && !this.#goesOn && this.facts.error !== undefined) throw new DialectError(this.facts.error);
   }
 
   #endWhole(chunks: readonly Buffer[]): void {

@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import type { Json } from '../../lib/json.ts';
 import type { Member } from '../balance/model.ts';
 import {
+  bodyToGoOn,
   chooseUpstream,
   DialectError,
   dialectsWithSalt,
@@ -13,7 +14,9 @@ import {
   translateRequest,
   withUsage,
   type Dialect,
+  type GoingOn,
   type Quirks,
+  type Told,
 } from '../dialects/index.ts';
 import { pathAt } from '../discovery/types.ts';
 import type { Endpoint } from '../endpoint.ts';
@@ -57,8 +60,38 @@ export function upstreamRequest(call: Call, member: Member): UpstreamRequest {
   return { ...request, credential, isOutside };
 }
 
-function dialectRequest(call: Call, { endpoint, upstreamModel, contextLength }: Member): Sent {
-  const { dialect: client, features, inspection, history, references } = call;
+/** Undefined where the endpoint cannot go on with the answer as if it had begun it. */
+export function requestToGoOn(
+  call: Call,
+  member: Member,
+  told: Told,
+): { request: UpstreamRequest; goingOn: GoingOn } | undefined {
+  const { endpoint, upstreamModel } = member;
+  const { probe, credential, isOutside } = endpoint;
+  if (probe?.dialects.includes('chat') !== true || isOutside) return undefined;
+  const quirks = quirksOf(probe.engine, probe.version, upstreamModel);
+  const goingOn = bodyToGoOn(bodyFor('chat', call, member, quirks), told, quirks);
+  if (goingOn === undefined) return undefined;
+  const body = Buffer.from(JSON.stringify(withSalt(goingOn.body, call, endpoint, quirks)));
+  const path = pathAt(probe, ROUTES.chat);
+  return { request: { dialect: 'chat', native: false, path, body, credential, isOutside }, goingOn };
+}
+
+function bodyFor(dialect: Dialect, call: Call, { upstreamModel, contextLength }: Member, quirks: Quirks): Json {
+  const { history, references, prices } = call;
+  return translateRequest(call.dialect, dialect, call.body, {
+    model: upstreamModel,
+    quirks,
+    history,
+    references,
+    contextLength,
+    isPriced: prices !== undefined,
+  });
+}
+
+function dialectRequest(call: Call, member: Member): Sent {
+  const { dialect: client, features, inspection } = call;
+  const { endpoint, upstreamModel } = member;
   const { probe } = endpoint;
   const quirks = quirksOf(probe?.engine ?? 'unknown', probe?.version, upstreamModel);
   const known = probe?.dialects ?? ['chat'];
@@ -68,14 +101,7 @@ function dialectRequest(call: Call, { endpoint, upstreamModel, contextLength }: 
   }
   const { dialect, native } = choice;
   const path = pathAt(probe ?? { prefix: '' }, ROUTES[dialect]);
-  const translated = translateRequest(client, dialect, call.body, {
-    model: upstreamModel,
-    quirks,
-    history,
-    references,
-    contextLength,
-    isPriced: call.prices !== undefined,
-  });
+  const translated = bodyFor(dialect, call, member, quirks);
   const salted = dialect === 'messages' ? translated : withSalt(translated, call, endpoint, quirks);
   const body = endpoint.isOutside ? forOutside(salted) : salted;
   return {

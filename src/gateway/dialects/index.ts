@@ -44,7 +44,7 @@ export { renderItems } from './responses/render-request.ts';
 export { translateRequest, withUsage } from './translate-request.ts';
 export { translateResponse } from './translate-response.ts';
 export { observeBody, PassThroughObserver } from './stream/pass-through-observer.ts';
-export { failedStream, StreamTranslator } from './stream/translator.ts';
+export { failedStream, StreamTranslator, translatorBehind } from './stream/translator.ts';
 export {
   DIALECTS,
   ROUTES,
@@ -54,4 +54,5 @@ export {
   type TranslationContext,
   type Usage,
 } from './types.ts';
+export { BROKE_OFF, bodyToGoOn, type GoingOn, type Told } from './go-on.ts';
 export { errorInAnswer, readUpstreamError } from './errors/upstream-error.ts';

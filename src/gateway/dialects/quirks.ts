@@ -27,6 +27,8 @@ export interface Quirks {
   thinksUnasked: boolean;
   /** Takes `continue_final_message` for a conversation that ends with the start of the answer. */
   continuesAnswer: boolean;
+  /** Goes on with the start of an answer, token by token as if it had written it itself. */
+  goesOn: boolean;
   /** The fields of an assistant chat message in which the engine reads replayed reasoning. */
   reasoningFields: readonly string[];
 }
@@ -70,6 +72,8 @@ export function quirksOf(engine: string, version: string | undefined, model: str
     thinking: isMistral && known === 'vllm' ? 'effort' : thinkingSwitch(known),
     thinksUnasked: THINKS_UNASKED.test(model) && !/thinking|instruct|coder/i.test(model),
     continuesAnswer: known === 'vllm' || known === 'sglang',
+    // llama.cpp puts a last assistant message behind the prompt as it is. Harmony has no form for half an answer.
+    goesOn: (known === 'vllm' || known === 'sglang' || known === 'llama.cpp') && !/gpt-?oss/i.test(model),
     // vLLM renamed `reasoning_content` to `reasoning`. Each version ignores the field of the other.
     reasoningFields: known === 'vllm' ? ['reasoning', 'reasoning_content'] : ['reasoning_content'],
   };

@@ -132,6 +132,8 @@ export interface ClientError {
 export interface TranslationContext {
   /** Unique, `[A-Za-z0-9]+`. The ids that the client sees derive from it (`chatcmpl-…`, `resp_…`, `msg_…`). */
   id: string;
+  /** The id of a chat answer that an engine began. */
+  chatId?: string;
   /** Seconds since the epoch. */
   createdAt: number;
   /** The model name that the client used. */

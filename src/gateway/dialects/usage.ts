@@ -26,6 +26,18 @@ export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined 
   };
 }
 
+/** The usage of a whole answer of which an engine was given the first tokens, as the end of its prompt. */
+export function countedWith(tokens: number, usage: Usage): Usage {
+  if (tokens === 0) return usage;
+  const inputTokens = Math.max(0, usage.inputTokens - tokens);
+  return {
+    ...usage,
+    inputTokens,
+    outputTokens: usage.outputTokens + tokens,
+    cachedTokens: Math.min(usage.cachedTokens, inputTokens),
+  };
+}
+
 /** Moonshot, DeepSeek, and those who pass on what Anthropic says. */
 const CACHED = ['cached_tokens', 'prompt_cache_hit_tokens', 'cache_read_input_tokens'] as const;
 

@@ -19,6 +19,11 @@ export class BodyShares {
     return this.#shares.total <= this.#max / 64;
   }
 
+  /** There is room for what is kept in case that it is needed. */
+  get hasRoom(): boolean {
+    return this.#shares.total <= this.#max / 4;
+  }
+
   /**
    * Begins to hold a body of the tenant.
    *

@@ -15,6 +15,8 @@ export const LLAMA_MODEL = 'tiny-random';
 
 export interface LlamaServer {
   port: number;
+  /** Ends it at once, in the middle of whatever it does. */
+  kill: () => Promise<void>;
   close: () => Promise<void>;
 }
 
@@ -28,23 +30,25 @@ export interface LlamaFiles {
 export interface LlamaOptions {
   /** Width and layers of the model; by default it is as small as can be. */
   size?: readonly [width: number, layers: number];
+  /** It writes lines of these large letters without an end, in place of the start of a tool call. */
+  letters?: string;
   /** Of llama.cpp, by the names of its `common_params`, beside those of serve.py. */
   parameters?: Readonly<Record<string, unknown>>;
 }
 
 /** Installs llama.cpp's server, about 60 MB from PyPI, and writes the model, once per machine. */
-export async function prepareLlama(size: LlamaOptions['size'] = [64, 2]): Promise<LlamaFiles> {
+export async function prepareLlama({ size = [64, 2], letters = '' }: LlamaOptions = {}): Promise<LlamaFiles> {
   const venv = await pythonWith('llama', join(HERE, 'requirements.txt'));
-  const model = join(venv, `${size.join('x')}-${hashOf(WRITE_MODEL)}.gguf`);
+  const model = join(venv, `${size.join('x')}${letters}-${hashOf(WRITE_MODEL)}.gguf`);
   if (existsSync(model)) return { venv, model };
-  const { code, stderr } = await run(join(venv, 'bin/python'), [WRITE_MODEL, model, ...size.map(String)]);
+  const { code, stderr } = await run(join(venv, 'bin/python'), [WRITE_MODEL, model, ...size.map(String), letters]);
   if (code !== 0) throw new Error(`The model could not be written: ${stderr.slice(-1000)}`);
   return { venv, model };
 }
 
 /** Starts llama.cpp's HTTP server on a local port. */
-export async function startLlama({ size, parameters = {} }: LlamaOptions = {}): Promise<LlamaServer> {
-  const { venv, model } = await prepareLlama(size);
+export async function startLlama({ parameters = {}, ...options }: LlamaOptions = {}): Promise<LlamaServer> {
+  const { venv, model } = await prepareLlama(options);
   const env = { ...process.env, LLAMA_PARAMETERS: JSON.stringify(parameters) };
   const child = spawn(join(venv, 'bin/python'), [SERVE, model], { env, stdio: ['pipe', 'pipe', 'ignore'] });
   const exited = once(child, 'exit');
@@ -54,6 +58,10 @@ export async function startLlama({ size, parameters = {} }: LlamaOptions = {}): 
   const { address } = JSON.parse(first[0]) as { address: string };
   return {
     port: Number(new URL(address).port),
+    kill: async () => {
+      child.kill('SIGKILL');
+      await exited;
+    },
     close: async () => {
       child.stdin.end();
       await exited;

@@ -1,6 +1,7 @@
 """Writes a model that knows one thing: how to begin a tool call. By default it has half a megabyte.
 
-Usage: write_model.py MODEL.gguf [WIDTH LAYERS]. A larger one takes longer for each token.
+Usage: write_model.py MODEL.gguf [WIDTH LAYERS [LETTERS]]. A larger one takes longer for each token. With letters, which
+are large ones, it writes lines of them without an end.
 """
 import os
 import sys
@@ -9,7 +10,8 @@ import gguf
 import numpy as np
 
 END = 2
-WIDTH, LAYERS = (int(size) for size in sys.argv[2:] or (64, 2))
+WIDTH, LAYERS = (int(size) for size in sys.argv[2:4] or (64, 2))
+LETTERS = sys.argv[4] if len(sys.argv) > 4 else ""
 INNER, HEADS, CONTEXT = 2 * WIDTH, 4, 8192
 # The common form of tool calls (Hermes, Qwen) with a shorter tag. llama.cpp derives from the template how calls are
 # written; once the tag is there, its grammar holds the model to the schema.
@@ -76,7 +78,8 @@ def bigrams(count):
         output[byte(character), 0] += 2.0
     output[byte('"'), 0] += 3.0
     output[END, 0] += 5.0
-    steps = [(byte(last), byte(following)) for last, following in ("\n<", "<f", "fn", "n>", ">\n")]
+    line = f"\n{LETTERS}" if LETTERS else "\n<fn>"
+    steps = [(byte(last), byte(following)) for last, following in zip(line, line[1:] + line[0])]
     for last, following in [*steps, (byte("~"), END)]:
         direction = embedding[last].copy()
         direction[0] = 0
@@ -126,5 +129,7 @@ def write_model(path):
     writer.close()
 
 
-write_model(f"{sys.argv[1]}.part")
-os.replace(f"{sys.argv[1]}.part", sys.argv[1])
+# Another process may write the same one.
+part = f"{sys.argv[1]}.{os.getpid()}.part"
+write_model(part)
+os.replace(part, sys.argv[1])

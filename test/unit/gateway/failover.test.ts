@@ -13,8 +13,8 @@ describe('failover', () => {
   let close: (() => Promise<void>) | undefined;
   afterEach(() => close?.());
 
-  async function setup(count: number) {
-    const started = await gatewayTo(...Array.from({ length: count }, () => ({ engine: 'vllm' as const })));
+  async function setup(count: number, engine: 'vllm' | 'ollama' = 'vllm') {
+    const started = await gatewayTo(...Array.from({ length: count }, () => ({ engine })));
     close = () => started.close();
     return started;
   }
@@ -50,8 +50,8 @@ describe('failover', () => {
     expect(await response.text()).toContain('[DONE]');
   });
 
-  it('never after the first byte: the stream ends with an error in its own shape', async () => {
-    const { gateway, engines } = await setup(3);
+  it('never after the first byte, where no server can go on: the stream ends with an error in its own shape', async () => {
+    const { gateway, engines } = await setup(3, 'ollama');
     for (const engine of engines) engine.behave({ kind: 'break', reply: { text: 'Hello there' }, events: 2 });
     const text = await (await post(gateway, 'chat/completions', { ...CHAT, stream: true })).text();
     expect(text).toContain('"error"');

@@ -4,18 +4,21 @@ import { isReason, stopOfChat } from '../stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
-import { parseUsage } from '../usage.ts';
+import { countedWith, parseUsage } from '../usage.ts';
 import { gaveUp, matchedStop, reasoningOf, textOfContent } from './parse-response.ts';
 
 /** Feeds chat.completion.chunk events to a sequencer. */
 export class ChatStreamParser {
   readonly #sink: BlockSequencer;
+  readonly #before: number;
   #calls = 0;
   /** The current call of each index. Some engines give every call the index 0 and a new id. */
   readonly #keys = new Map<number, { key: number; id: string }>();
 
-  constructor(sink: BlockSequencer) {
+  /** @param before tokens of the answer that the engine was given: it counts them as part of the prompt */
+  constructor(sink: BlockSequencer, before = 0) {
     this.#sink = sink;
+    this.#before = before;
   }
 
   event(data: string): void {
@@ -29,7 +32,8 @@ export class ChatStreamParser {
       this.#sink.fail(readErrorObject(chunk));
       return;
     }
-    if (chunk.usage) this.#sink.usage = parseUsage('chat', chunk.usage) ?? this.#sink.usage;
+    const usage = parseUsage('chat', chunk.usage);
+    if (usage !== undefined) this.#sink.usage = countedWith(this.#before, usage);
     this.#sink.start();
     const [choice] = objectsOf(chunk.choices);
     if (choice === undefined || (optionalNumber(choice.index) ?? 0) !== 0) return;

@@ -12,8 +12,8 @@ export class ChatEmitter implements Emitter {
   #calls = 0;
 
   constructor(context: TranslationContext, options: AnswerOptions) {
-    const { id, createdAt, model } = context;
-    const common = JSON.stringify({ id: `chatcmpl-${id}`, object: 'chat.completion.chunk', created: createdAt, model });
+    const { id, chatId = `chatcmpl-${id}`, createdAt, model } = context;
+    const common = JSON.stringify({ id: chatId, object: 'chat.completion.chunk', created: createdAt, model });
     this.#head = `data: ${common.slice(0, -1)},"choices":[`;
     this.#includeUsage = options.includeUsage;
   }

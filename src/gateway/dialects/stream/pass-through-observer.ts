@@ -95,6 +95,16 @@ export class PassThroughObserver {
     this.#hideUsage = options.hideUsage && dialect === 'chat' && !this.#isTranscript;
   }
 
+  /** No event has ended the answer. */
+  get isOpen(): boolean {
+    return !this.#stopped && !this.finished && this.error === undefined;
+  }
+
+  /** All that came was whole events. */
+  get isBetweenEvents(): boolean {
+    return this.#heldBytes === 0;
+  }
+
   /** Returns the bytes to forward now: whole events, or undefined when none is complete. */
   push(chunk: Uint8Array): Uint8Array | undefined {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);

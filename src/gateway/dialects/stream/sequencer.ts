@@ -1,5 +1,6 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { parseJson } from '../fields.ts';
+import { BROKE_OFF, type GoingOn, type Told } from '../go-on.ts';
 import { itemId } from '../output-items.ts';
 import { incompleteReason } from '../stop-reason.ts';
 import { withExactInputs } from '../tool-arguments.ts';
@@ -44,6 +45,13 @@ export class BlockSequencer {
   #finished = false;
   #out = '';
   #error: ClientError | undefined;
+  /** Fragments of text, and how many of them at its end are white space. */
+  #fragments = 0;
+  #blanks = 0;
+  /** Another engine goes on with what one began. */
+  #goesOn = false;
+  /** What that engine is to write again first. */
+  #repeated = '';
 
   constructor(options: SequencerOptions) {
     this.#options = options;
@@ -73,6 +81,41 @@ export class BlockSequencer {
     return out;
   }
 
+  /** What the client has, or will have, of the answer; undefined where that is more than one text, or has an end. */
+  get told(): Told | undefined {
+    if (this.#finished || this.stopped || this.#done.length > 0 || this.#queue.length > 1) return undefined;
+    const [block] = this.#queue;
+    const tokens = Math.max(this.#fragments, this.usage?.outputTokens ?? 0);
+    if (block === undefined) return { text: '', tokens, blank: 0 };
+    const { item, sealed } = block;
+    return item.kind === 'text' && !sealed ? { text: item.text, tokens, blank: this.#blanks } : undefined;
+  }
+
+  /** The client has all that came until now, and not by the events of this one. */
+  settle(): void {
+    const [block] = this.#queue;
+    if (block !== undefined && block.index === -1) this.#open(block);
+    if (block !== undefined) block.pending = '';
+    this.#out = '';
+  }
+
+  /** Another engine goes on with the answer. */
+  goOn({ given, repeated }: GoingOn): void {
+    this.#goesOn = true;
+    this.#repeated = repeated;
+    this.#fragments = given;
+  }
+
+  #behindRepeated(fragment: string): string {
+    const length = Math.min(fragment.length, this.#repeated.length);
+    if (fragment.slice(0, length) !== this.#repeated.slice(0, length)) {
+      this.fail(BROKE_OFF);
+      return '';
+    }
+    this.#repeated = this.#repeated.slice(length);
+    return fragment.slice(length);
+  }
+
   /** The engine has begun. Usage that is known already is sent with the start. */
   start(): void {
     if (this.#started) return;
@@ -81,7 +124,10 @@ export class BlockSequencer {
   }
 
   text(fragment: string): void {
-    this.#append('text', fragment);
+    if (fragment === '') return;
+    this.#fragments += 1;
+    this.#blanks = isBlank(fragment) ? this.#blanks + 1 : 0;
+    this.#append('text', this.#repeated === '' ? fragment : this.#behindRepeated(fragment));
   }
 
   refusal(fragment: string): void {
@@ -89,6 +135,8 @@ export class BlockSequencer {
   }
 
   reasoning(fragment: string): void {
+    // The first engine had thought, or was not to think.
+    if (this.#goesOn && fragment !== '') this.fail(BROKE_OFF);
     this.#append('reasoning', fragment);
   }
 

@@ -42,6 +42,11 @@ export class SseReader {
     this.#hold(text.slice(from));
   }
 
+  /** All that came was whole events. */
+  get isBetweenEvents(): boolean {
+    return this.#held === 0 && this.#data === '';
+  }
+
   /** The stream ended. An event without its closing blank line counts, because some engines forget it. */
   end(): void {
     const rest = this.#take();

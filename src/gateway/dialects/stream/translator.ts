@@ -1,8 +1,11 @@
+import { isObject } from '../../../lib/json.ts';
 import { ChatStreamParser } from '../chat/parse-stream.ts';
 import { ChatEmitter } from '../chat/render-stream.ts';
 import { isOverflow } from '../errors/context-overflow.ts';
 import { DialectError } from '../errors/dialect-error.ts';
+import type { GoingOn, Told } from '../go-on.ts';
 import { tokensOfItems } from '../inspect/estimate-tokens.ts';
+import { parseJson } from '../fields.ts';
 import { MessagesStreamParser } from '../messages/parse-stream.ts';
 import { MessagesEmitter } from '../messages/render-stream.ts';
 import { ResponsesStreamParser } from '../responses/parse-stream.ts';
@@ -24,7 +27,7 @@ const CUT_SHORT: ClientError = {
 export class StreamTranslator {
   readonly #sequencer: BlockSequencer;
   readonly #emitter: Emitter;
-  readonly #reader: SseReader;
+  #reader: SseReader;
   readonly #upstream: Dialect;
   /** The id that the client sees in the responses dialect. */
   readonly responseId: string;
@@ -38,12 +41,9 @@ export class StreamTranslator {
       id: context.id,
       singleCall: options.singleCall,
     });
-    const parser = createParser(upstream, sequencer);
     this.#sequencer = sequencer;
     this.#emitter = emitter;
-    this.#reader = new SseReader((data) => {
-      if (!sequencer.finished) parser.event(data);
-    });
+    this.#reader = readerFor(sequencer, createParser(upstream, sequencer));
     this.responseId = `resp_${context.id}`;
   }
 
@@ -56,6 +56,32 @@ export class StreamTranslator {
       this.#sequencer.fail({ status: error.status, message: error.message });
     }
     return this.#sequencer.take();
+  }
+
+  /** What another engine needs to go on with the answer; undefined where none can. */
+  get told(): Told | undefined {
+    return this.#sequencer.told;
+  }
+
+  /** From now on the bytes are those of a chat stream that goes on with the answer. */
+  goOn(goingOn: GoingOn): void {
+    this.#sequencer.goOn(goingOn);
+    this.#reader = readerFor(this.#sequencer, new ChatStreamParser(this.#sequencer, goingOn.given));
+  }
+
+  /** The client has all that came until now, and not by the events of this one. */
+  settle(): void {
+    this.#sequencer.settle();
+  }
+
+  /** No event has ended the answer. */
+  get isOpen(): boolean {
+    return !this.#sequencer.stopped && !this.finished;
+  }
+
+  /** All that came was whole events. */
+  get isBetweenEvents(): boolean {
+    return this.#reader.isBetweenEvents;
   }
 
   /** The server ended the stream. Closes what is open. A stream that was cut short ends with an error. */
@@ -125,9 +151,49 @@ function createEmitter(client: Dialect, context: TranslationContext, options: An
   return client === 'messages' ? new MessagesEmitter(context) : new ResponsesEmitter(context, options);
 }
 
-function createParser(upstream: Dialect, sink: BlockSequencer): { event(data: string): void } {
+interface StreamParser {
+  event(data: string): void;
+}
+
+function readerFor(sequencer: BlockSequencer, parser: StreamParser): SseReader {
+  return new SseReader((data) => {
+    if (!sequencer.finished) parser.event(data);
+  });
+}
+
+function createParser(upstream: Dialect, sink: BlockSequencer): StreamParser {
   if (upstream === 'chat') return new ChatStreamParser(sink);
   return upstream === 'messages' ? new MessagesStreamParser(sink) : new ResponsesStreamParser(sink);
+}
+
+/**
+ * The translator that goes on with a stream of which the client has these events of its own dialect.
+ *
+ * @param context of the call; the ids of the answer are those that its engine gave it
+ */
+export function translatorBehind(client: 'chat' | 'messages', told: Uint8Array, context: TranslationContext) {
+  const given = client === 'chat' ? chatHeadOf(told) : {};
+  const translator = new StreamTranslator(client, client, { ...context, ...given });
+  translator.push(told);
+  translator.settle();
+  return translator;
+}
+
+/** How an engine named its chat answer. */
+function chatHeadOf(told: Uint8Array): Partial<TranslationContext> {
+  let head: Partial<TranslationContext> = {};
+  const reader = new SseReader((data) => {
+    const chunk = parseJson(data);
+    if (head.chatId !== undefined || !isObject(chunk) || typeof chunk.id !== 'string') return;
+    const { id: chatId, created, model } = chunk;
+    head = {
+      chatId,
+      ...(typeof created === 'number' && { createdAt: created }),
+      ...(typeof model === 'string' && { model }),
+    };
+  });
+  reader.push(told);
+  return head;
 }
 
 /** Feeds a whole answer to a sequencer, as if it had come as a stream. The caller finishes it. */

@@ -23,7 +23,7 @@ const PARAMETERS = { n_parallel: SLOTS, n_ctx: SLOTS * CONTEXT, cache_ram_mib: 0
 export async function benchPrefix(): Promise<void> {
   const rows: string[] = [];
   let most = '';
-  await prepareLlama(SIZE);
+  await prepareLlama({ size: SIZE });
   for (const policy of POLICIES) {
     const startedAt = performance.now();
     const answers = await measure(policy);

@@ -1,0 +1,117 @@
+import { isObject, type Json } from '../../lib/json.ts';
+import { objectsOf } from './fields.ts';
+import type { Quirks } from './quirks.ts';
+import type { ClientError } from './types.ts';
+
+export const BROKE_OFF: ClientError = {
+  status: 502,
+  message: 'The model server broke off in the middle of the answer. Try again.',
+};
+
+/** What a client has of an answer that broke off. */
+export interface Told {
+  text: string;
+  /** How many the text has: one for each event of its engine. */
+  tokens: number;
+  /** How many of them, at its end, are white space. */
+  blank: number;
+}
+
+/** How an engine goes on with an answer. */
+export interface GoingOn {
+  /** Tokens of the answer that it is given, which it counts as part of its prompt. */
+  given: number;
+  /** White space that the client has, and the engine is to write again. */
+  repeated: string;
+}
+
+/**
+ * What a body may have, with any value: it says the same of the rest of an answer as of the whole. Whatever is not here,
+ * such as a seed, a grammar or what counts tokens of the answer, may depend on where the answer began.
+ */
+const SAME_FOR_THE_REST = new Set([
+  'model',
+  'messages',
+  'stream',
+  'stream_options',
+  'max_tokens',
+  'max_completion_tokens',
+  'stop',
+  'temperature',
+  'top_p',
+  'top_k',
+  'min_p',
+  'repetition_penalty',
+  'logit_bias',
+  'tools',
+  'parallel_tool_calls',
+  'chat_template_kwargs',
+  'reasoning_effort',
+  'continue_final_message',
+  'add_generation_prompt',
+  'user',
+  'metadata',
+  'store',
+  'service_tier',
+  'safety_identifier',
+  'prompt_cache_key',
+  'cache_salt',
+]);
+
+/** The values with which other members say nothing. */
+const NEUTRAL: Readonly<Record<string, (value: unknown) => boolean>> = {
+  n: (value) => value === 1,
+  logprobs: (value) => value === false,
+  frequency_penalty: (value) => value === 0,
+  presence_penalty: (value) => value === 0,
+  tool_choice: (value) => value === 'auto' || value === 'none',
+  response_format: (value) => isObject(value) && value.type === 'text',
+};
+
+/** Whether a chat body says nothing that depends on where the answer begins. */
+function isSameForTheRest(body: Json): boolean {
+  return Object.entries(body).every(
+    ([name, value]) => value === null || SAME_FOR_THE_REST.has(name) || NEUTRAL[name]?.(value) === true,
+  );
+}
+
+/**
+ * The chat body that has an engine go on with an answer, and write what the engine that began it would have written;
+ * undefined where that cannot be exact.
+ *
+ * @param body as the engine would get it for the whole answer
+ */
+export function bodyToGoOn(body: Json, told: Told, quirks: Quirks): (GoingOn & { body: Json }) | undefined {
+  if (!quirks.goesOn || !isSameForTheRest(body)) return undefined;
+  // Where vLLM gets a last message, it may lose the white space at its end (transformers, `continue_final_message`).
+  const isTrimmed = quirks.engine === 'vllm';
+  const text = isTrimmed ? told.text.trimEnd() : told.text;
+  const given = isTrimmed ? told.tokens - told.blank : told.tokens;
+  const limited = withRest(body, given);
+  const messages = limited && withAnswer(objectsOf(body.messages), text, body, quirks);
+  if (messages === undefined) return undefined;
+  const field = quirks.continuesAnswer && text !== '' && { continue_final_message: true, add_generation_prompt: false };
+  return { body: { ...limited, messages, ...field }, given, repeated: told.text.slice(text.length) };
+}
+
+/** A body whose limit is of what is left of the answer; undefined where nothing is. */
+function withRest(body: Json, tokens: number): Json | undefined {
+  const rest = { ...body };
+  for (const name of ['max_tokens', 'max_completion_tokens']) {
+    const limit = body[name];
+    if (typeof limit !== 'number') continue;
+    if (limit <= tokens) return undefined;
+    rest[name] = limit - tokens;
+  }
+  return rest;
+}
+
+function withAnswer(messages: readonly Json[], text: string, body: Json, quirks: Quirks): Json[] | undefined {
+  const last = messages.at(-1);
+  if (last?.role !== 'assistant')
+    return text === '' ? [...messages] : [...messages, { role: 'assistant', content: text }];
+  // The client itself wrote the start of the answer. Where that is no more than a turn of its own, nothing can follow it.
+  const isStart = body.continue_final_message === true || quirks.engine === 'llama.cpp';
+  if (!isStart || typeof last.content !== 'string') return undefined;
+  return [...messages.slice(0, -1), { ...last, content: last.content + text }];
+}
