@@ -1,9 +1,7 @@
-import type { Principal } from '../../access/principal.ts';
-import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { BROKE_OFF, type StreamTranslator } from '../dialects/index.ts';
 import type { Endpoint } from '../endpoint.ts';
-import { tryMember, type SendDeps, type Serving } from './send.ts';
+import { tryMember, unable, type SendDeps, type Serving } from './send.ts';
 import { requestToGoOn } from './upstream-request.ts';
 
 const MAX_CONTINUATIONS = 2;
@@ -29,9 +27,9 @@ export async function goOn(
   while (served.continuations < MAX_CONTINUATIONS && client.over === undefined) {
     const { told } = answer;
     if (told?.text.length === begunAt) break;
-    // Its servers may be others by now.
-    const model = latest(deps, call.principal, serving.model);
-    const member = model.pick(undefined, tried, namespace);
+    // By now its servers may be others, and the tenant may call it no more.
+    const model = deps.catalog().find(namespace, serving.model.name);
+    const member = model?.pick(undefined, [...tried, ...unable(model, call)], namespace);
     if (told === undefined || member === undefined) break;
     tried.push(member.endpoint);
     const further = requestToGoOn(call, member, told);
@@ -46,8 +44,4 @@ export async function goOn(
   }
   served.outcome = client.over === undefined ? 'interrupted' : client.gone ? 'client_closed' : 'cut';
   client.endStream(answer.fail(client.cutBy ?? BROKE_OFF));
-}
-
-function latest({ catalog }: GoOnDeps, { namespace }: Principal, model: Model): Model {
-  return catalog().find(namespace, model.name) ?? model;
 }

@@ -5,6 +5,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Member, Model } from '../balance/model.ts';
 import { parseInput, type StreamTranslator, type TranslationContext } from '../dialects/index.ts';
 import type { Endpoint, Flight } from '../endpoint.ts';
+import { mayFetch, serves } from '../find-model.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import type { ResponseStore } from '../state/response-store.ts';
 import { traceAttempt } from '../trace.ts';
@@ -72,6 +73,13 @@ export async function tryMember(serving: Serving, member: Member, further?: Furt
     endpoint.inFlight -= 1;
     deps.queue.freed(endpoint);
   }
+}
+
+/** The endpoints of the model that do not have what the call is for, or may not fetch what it refers to. */
+export function unable({ members }: Model, { plain, media }: Call): Endpoint[] {
+  return members.flatMap(({ endpoint }) =>
+    serves(endpoint.probe, plain?.route) && mayFetch(endpoint.mediaHosts, media) ? [] : [endpoint],
+  );
 }
 
 /** What the client may know of the way of its call. */

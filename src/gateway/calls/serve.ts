@@ -3,11 +3,9 @@ import { hash32 } from '../balance/hash.ts';
 import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, promptPrefix } from '../dialects/index.ts';
-import type { Endpoint } from '../endpoint.ts';
 import { LimitError } from '../limits/limiter.ts';
 import type { RetryBudgets } from '../limits/retry-budgets.ts';
 import { QueueError, type Turn } from '../queue/call-queue.ts';
-import { mayFetch, serves } from '../find-model.ts';
 import type { Starts } from '../zero/starts.ts';
 import { type Failure, sendRefusal, type Served } from './apply-outcome.ts';
 import type { Call } from './call.ts';
@@ -17,7 +15,7 @@ import { goOn, type GoOnDeps } from './go-on.ts';
 import { askAgain, requireBudget } from './let-in.ts';
 import { likelyTokens } from './most-tokens.ts';
 import { priorityOf } from './priority.ts';
-import { tryMember } from './send.ts';
+import { tryMember, unable } from './send.ts';
 
 export interface ServeDeps extends GoOnDeps, Pick<ModelRouterDeps, 'caller' | 'holds'> {
   retries: RetryBudgets;
@@ -231,13 +229,6 @@ function askAtTurn(deps: ServeDeps, call: Call, client: ClientWriter, { member, 
     deps.queue.freed(member.endpoint);
     throw error;
   }
-}
-
-/** The endpoints of the model that do not have what the call is for, or may not fetch what it refers to. */
-function unable({ members }: Model, { plain, media }: Call): Endpoint[] {
-  return members.flatMap(({ endpoint }) =>
-    serves(endpoint.probe, plain?.route) && mayFetch(endpoint.mediaHosts, media) ? [] : [endpoint],
-  );
 }
 
 function unavailable(model: Model, tenant: string): Failure {
