@@ -323,11 +323,13 @@ async function send(serving: Serving, endpoint: Endpoint, request: UpstreamReque
   });
   const attempt = new Attempt(receiver, () => endpoint.heard(flight, deps.clock.monotonic()));
   const flight: Flight = {
+    tenant,
     begunAt,
     isStream,
     promptTokens: call.promptTokens,
     answered: false,
     giveUp: (error) => attempt.giveUp(error),
+    withdraw: () => client.cut(withdrawn(call)),
     letGo: free,
   };
   endpoint.flights.add(flight);
@@ -342,6 +344,15 @@ async function send(serving: Serving, endpoint: Endpoint, request: UpstreamReque
   endpoint.flights.delete(flight);
   begun();
   return { outcome, receiver, begunAt, credential: request.credential };
+}
+
+function withdrawn({ inspection: { model } }: Call): DialectError {
+  return new DialectError({
+    status: 404,
+    message: `The call was ended. The operator has taken the model '${model.slice(0, 200)}' away from this tenant.`,
+    code: 'model_not_found',
+    param: 'model',
+  });
 }
 
 function receiverFor(
