@@ -22,6 +22,7 @@ export interface ServerLoad {
 
 /** One request that was sent to an endpoint and has not ended. Times are milliseconds, monotonic. */
 export interface Flight {
+  readonly tenant: string;
   readonly begunAt: number;
   readonly isStream: boolean;
   /** An estimate. */
@@ -30,6 +31,8 @@ export interface Flight {
   answered: boolean;
   /** Ends the request with this error. */
   giveUp(error: Error): void;
+  /** Ends the call, because its tenant may no longer make it. */
+  withdraw(): void;
   /** Frees the body. The call is not sent again after this. */
   letGo(): void;
 }

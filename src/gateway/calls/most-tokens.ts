@@ -1,4 +1,4 @@
-import type { Json } from '../../lib/json.ts';
+import { isObject, type Json } from '../../lib/json.ts';
 import type { Model } from '../balance/model.ts';
 import type { Call } from './call.ts';
 
@@ -16,18 +16,44 @@ const OUTPUT_LIMITS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens
 const LIKELY_TOKENS = 1024;
 const MOST_LIKELY_TOKENS = 4096;
 /** Other routes answer with vectors and scores. */
-const WITHOUT_TEXT: ReadonlySet<string | undefined> = new Set(['embeddings', 'rerank']);
+const WITHOUT_TEXT: ReadonlySet<string | undefined> = new Set(['embeddings', 'rerank', 'score']);
+const COMPARES: ReadonlySet<string | undefined> = new Set(['rerank', 'score']);
+/** A text, and those with each of which it is read anew, as engines call them. */
+const COMPARED = [
+  ['query', 'queries', 'text_1', 'data_1'],
+  ['documents', 'texts', 'items', 'text_2', 'data_2'],
+] as const;
+/** What a template writes around each pair. */
+const TOKENS_PER_PAIR = 128;
 
 /** The tokens that a call may take at most, as far as anybody knows before it is sent. */
 export function mostTokens(call: Call, model: Model): { input: number; output: number } {
   const { body, bytes, plain, promptTokens } = call;
   const context = contextOf(model);
   const isAudio = plain?.form !== undefined;
-  const prompt = isAudio ? bytes.length / AUDIO_BYTES_PER_TOKEN : promptTokens * MOST_TO_ESTIMATE;
+  const prompt = isAudio
+    ? bytes.length / AUDIO_BYTES_PER_TOKEN
+    : promptTokens * MOST_TO_ESTIMATE + (COMPARES.has(plain?.route) ? repeatedTokens(body) : 0);
   // Other calls than those in a dialect may have many inputs, each as long as a context.
   const input = Math.min(Math.ceil(Math.max(prompt, promptTokens)), plain === undefined ? context : MOST_TOKENS);
   if (WITHOUT_TEXT.has(plain?.route)) return { input, output: 0 };
   return { input, output: Math.min(outputLimit(body, context) * answersOf(body), MOST_TOKENS) };
+}
+
+/** The tokens at most of a text that is read once more for each further one that it is compared with. */
+function repeatedTokens(body: Json): number {
+  const sides = COMPARED.map((names) => names.flatMap((name) => entriesOf(body[name])));
+  const pairs = Math.max(...sides.map(({ length }) => length));
+  return sides.reduce((sum, [first, ...more]) => {
+    const isRepeated = first !== undefined && more.length === 0;
+    return isRepeated ? sum + Buffer.byteLength(JSON.stringify(first)) * (pairs - 1) : sum;
+  }, pairs * TOKENS_PER_PAIR);
+}
+
+/** One or a list of them, or an object with such a list (vLLM's `content`). */
+function entriesOf(value: unknown): unknown[] {
+  const given = isObject(value) && Array.isArray(value.content) ? value.content : value;
+  return [given ?? []].flat();
 }
 
 /** The tokens that a call is likely to take, for its turn among others. The real number counts when it is known. */
@@ -56,8 +82,8 @@ function limitsIn(body: Json): number[] {
 }
 
 /** How many answers it asks for: each has the whole length. */
-function answersOf({ n, best_of: bestOf, prompt }: Json): number {
-  const each = Math.max(1, ...[n, bestOf].filter((count) => typeof count === 'number'));
+function answersOf({ n, n_cmpl: ofLlama, best_of: bestOf, prompt }: Json): number {
+  const each = Math.max(1, ...[n, ofLlama, bestOf].filter((count) => typeof count === 'number'));
   // One list of numbers is one prompt in tokens.
   const isBatch = Array.isArray(prompt) && prompt.some((one) => typeof one !== 'number');
   return Math.ceil(each) * (isBatch ? prompt.length : 1);

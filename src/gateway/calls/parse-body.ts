@@ -15,7 +15,7 @@ const CLOSE_OBJECT = 0x7d;
 /** Fields by which a server or this gateway decides. */
 const DECIDING: ReadonlySet<string> = new Set(
   `model models messages input prompt query documents system instructions content output role type tools tool_choice stream
-  stream_options include_usage n best_of max_tokens max_completion_tokens max_output_tokens min_tokens store modality
+  stream_options include_usage n n_cmpl n_predict best_of max_tokens max_completion_tokens max_output_tokens min_tokens store modality
   previous_response_id background cache_salt extra_key prompt_cache_key text url image_url video_url audio_url file_url
   image video audio input_audio source data file file_data file_id`.split(/\s+/),
 );

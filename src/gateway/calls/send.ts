@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import type { CeilingsOf } from '../../access/ceilings.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Member, Model } from '../balance/model.ts';
-import { parseInput, type StreamTranslator, type TranslationContext } from '../dialects/index.ts';
+import { DialectError, parseInput, type StreamTranslator, type TranslationContext } from '../dialects/index.ts';
 import type { Endpoint, Flight } from '../endpoint.ts';
 import { mayFetch, serves } from '../find-model.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
@@ -129,11 +129,13 @@ async function send(
   const receiver = receiverFor({ call, request, client, mayGoOn, onFirstByte }, answer);
   const attempt = new Attempt(receiver, () => endpoint.heard(flight, deps.clock.monotonic()));
   const flight: Flight = {
+    tenant,
     begunAt,
     isStream,
     promptTokens: call.promptTokens,
     answered: false,
     giveUp: (error) => attempt.giveUp(error),
+    withdraw: () => client.cut(withdrawn(call)),
     letGo: free,
   };
   endpoint.flights.add(flight);
@@ -148,6 +150,15 @@ async function send(
   endpoint.flights.delete(flight);
   begun();
   return { outcome, receiver, begunAt, credential: request.credential };
+}
+
+function withdrawn({ inspection: { model } }: Call): DialectError {
+  return new DialectError({
+    status: 404,
+    message: `The call was ended. The operator has taken the model '${model.slice(0, 200)}' away from this tenant.`,
+    code: 'model_not_found',
+    param: 'model',
+  });
 }
 
 /** Whether another server of the model could go on with the stream. A body that is kept for that leaves others their room. */

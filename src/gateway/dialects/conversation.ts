@@ -39,7 +39,7 @@ export function toTurns(items: readonly Step[]): Turn[] {
       const last = turns.at(-1);
       if (last?.role === 'assistant') last.items.push(item);
       else turns.push({ role: 'assistant', items: [item] });
-      if (item.kind === 'call') due.push(...(answers.get(item) ?? []));
+      for (const result of answers.get(item) ?? []) due.push(result);
     }
   }
   settle();

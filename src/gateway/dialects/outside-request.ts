@@ -32,7 +32,8 @@ export function forOutside(body: Json): Json {
   // Without a word, the responses route of OpenAI stores.
   if (body.store === false) sent.store = false;
   const tools = objectsOf(body.tools);
-  const hosted = tools.filter(({ type }) => type !== undefined && !CLIENT_TOOL.test(textValue(type)));
+  const isHosted = ({ type }: Json): boolean => type !== undefined && !CLIENT_TOOL.test(textValue(type));
+  const hosted = tools.filter(isHosted);
   if (hosted.length === 0) return sent;
   const refused = isForced(body.tool_choice) ? hosted[0] : hosted.find(({ type }) => !WEB_SEARCH.test(textValue(type)));
   if (refused !== undefined)
@@ -40,7 +41,7 @@ export function forOutside(body: Json): Json {
       'tools',
       `The tool '${excerpt(refused.type)}' runs at the server, which is outside the cluster, and is not available. Remove it or declare a function.`,
     );
-  const left = tools.filter((tool) => !hosted.includes(tool));
+  const left = tools.filter((tool) => !isHosted(tool));
   if (left.length > 0) return { ...sent, tools: left };
   const { tools: _tools, tool_choice: _choice, ...rest } = sent;
   return rest;

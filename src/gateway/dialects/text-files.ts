@@ -39,6 +39,11 @@ function decoded(body: string, path: string): string {
   }
 }
 
+/** Whether a data URL is that of a file of text. */
+export function isTextData(url: string): boolean {
+  return isTextType(DATA_URL.exec(url)?.[1] ?? '');
+}
+
 /** Whether files of a media type are text. */
 export function isTextType(type: string): boolean {
   return TEXT_TYPES.test(type);

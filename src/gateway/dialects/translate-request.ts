@@ -63,11 +63,15 @@ export function translateRequest(from: Dialect, to: Dialect, value: unknown, opt
   return RENDERERS[to](request, { model, quirks, maxTokens, earlyUsage });
 }
 
+/** Many times what agents have. A short declaration may stand for a long one. */
+const MOST_TOOLS = 4096;
+
 /**
  * The tools, each name once: an engine would answer with a call of either. Agents declare some twice in the same words.
  * Throws DialectError for two tools of one name.
  */
 function uniqueTools(tools: readonly Tool[]): Tool[] {
+  if (tools.length > MOST_TOOLS) throw invalid('tools', `expected at most ${MOST_TOOLS} tools`);
   const named = new Map<string, Tool>();
   for (const tool of tools) {
     const first = named.get(tool.name);

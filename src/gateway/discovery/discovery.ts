@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import type { ReadStore } from '../../kube/watch/store.ts';
+import { selects } from '../../kube/selector.ts';
 import { keyOf, type EndpointSlice, type Namespace, type Pod, type Service } from '../../kube/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { sameJson } from '../../lib/json.ts';
@@ -214,7 +215,20 @@ export class Discovery {
       for (const uid of byUid.keys()) if (!uids.has(uid)) byUid.delete(uid);
     this.#catalog = buildCatalog(this.#states, this.#models, this.#deps.namespaces.values());
     this.#logConflicts(this.#catalog.conflicts);
+    this.#withdraw();
     this.#deps.onRebuilt();
+  }
+
+  /** Ends the calls under way of tenants to whom a server outside was open, by their labels, and is no more. */
+  #withdraw(): void {
+    for (const { server, endpoints } of this.#states) {
+      const tenants = server.outside?.tenants;
+      if (tenants === undefined) continue;
+      for (const flight of endpoints.flatMap(({ flights }) => [...flights])) {
+        const labels = this.#deps.namespaces.get(flight.tenant)?.metadata.labels;
+        if (!selects(tenants, labels)) flight.withdraw();
+      }
+    }
   }
 
   #logIgnored(ignored: number): void {

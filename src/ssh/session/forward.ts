@@ -30,8 +30,9 @@ class RefusedForwardError extends Error {
   override name = 'RefusedForwardError';
 }
 
+/** For messages and the log: a client may send 32 KiB. */
 function placeOf(to: ForwardTarget): string {
-  return to.kind === 'tcp' ? `${to.host}:${to.port}` : to.path;
+  return (to.kind === 'tcp' ? `${to.host}:${to.port}` : to.path).slice(0, MAX_REASON);
 }
 
 /** As Go's net.Dial takes it. */

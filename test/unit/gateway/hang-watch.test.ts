@@ -20,7 +20,12 @@ function setup(engine: Probe['engine'] = 'vllm') {
   const watch = new HangWatch({ endpoints: () => [endpoint], ask, clock });
   watch.start();
   const fly = (options: { promptTokens?: number; isStream?: boolean } = {}) => {
-    const spies = { giveUp: vi.fn<(error: Error) => void>(), letGo: vi.fn<() => void>() };
+    const spies = {
+      tenant: 'a',
+      withdraw: vi.fn<() => void>(),
+      giveUp: vi.fn<(error: Error) => void>(),
+      letGo: vi.fn<() => void>(),
+    };
     const flight = {
       begunAt: clock.monotonic(),
       isStream: true,

@@ -29,6 +29,7 @@ it.each<[string, object, number]>([
   ['that bound where one of its limits is none', { max_tokens: 200_000, n_predict: 0 }, 200_000],
   ['its limit for each answer', { max_tokens: 50, n: 3 }, 150],
   ['its limit for each answer that is made to choose from', { max_tokens: 50, n: 3, best_of: 7 }, 350],
+  ['its limit for each answer, as llama.cpp calls their number', { max_tokens: 50, n_cmpl: 4 }, 200],
   ['its limit for each prompt', { max_tokens: 50, prompt: ['a', 'b', 'c'], n: 2 }, 300],
   ['its limit once for a prompt in tokens', { max_tokens: 50, prompt: [1, 2, 3] }, 50],
   ['a number that can be counted with', { max_tokens: 1e300, n: 1e300 }, 1_000_000_000],
@@ -53,6 +54,23 @@ it('a prompt has at most a token for each byte of its text', () => {
 
 it.each(['embeddings', 'rerank'] as const)('%s cost their inputs, each as long as a context', (route) => {
   expect(most({ input: ['a', 'b'] }, modelOf(300), { route })).toEqual({ input: 400, output: 0 });
+});
+
+it.each([
+  ['rerank', { query: 'x'.repeat(1000), documents: Array.from({ length: 500 }, () => 'a') }],
+  ['rerank', { query: 'x'.repeat(1000), documents: { content: Array.from({ length: 500 }, () => 'a') } }],
+  ['score', { text_1: ['x'.repeat(1000)], text_2: Array.from({ length: 500 }, () => 'a') }],
+  ['score', { items: ['x'.repeat(1000)], queries: Array.from({ length: 500 }, () => 'a') }],
+] as const)('%s reads a text anew beside each that it is compared with', (route, body) => {
+  const { input, output } = most(body, modelOf(4096), { route });
+  expect(input).toBeGreaterThan(500_000);
+  expect(input).toBeLessThan(600_000);
+  expect(output).toBe(0);
+});
+
+it('pairs of a score are read once', () => {
+  const texts = Array.from({ length: 5 }, () => 'x'.repeat(1000));
+  expect(most({ text_1: texts, text_2: texts }, modelOf(), { route: 'score' }).input).toBeLessThan(2000);
 });
 
 it('audio has a token for each 15 bytes, or what the limits count', () => {

@@ -254,6 +254,27 @@ describe('who may call a server outside', () => {
     await eventually(async () => expect((await ask(gateway)).status).toBe(404));
   });
 
+  it.each([true, false])('is no more who has a call under way when the label goes, as a stream: %s', async (stream) => {
+    const { gateway, outside, serve } = await world();
+    serve({ tenants: { matchLabels: { tier: 'paid' } } });
+    for (const name of ['tenant-a', 'tenant-b'])
+      gateway.cluster.namespaces.put({ metadata: { name, labels: { tier: 'paid' } } });
+    await gateway.ready('big');
+    outside.behave(stream ? { kind: 'stall', reply: { text: 'one two three' }, events: 2 } : { kind: 'hang' });
+    const calls = ['tenant-a', 'tenant-b'].map(async (tenant, before) => {
+      await eventually(() => expect(outside.received).toHaveLength(before));
+      gateway.callAs(as(tenant));
+      return (await ask(gateway, { stream })).text();
+    });
+    await eventually(() => expect(outside.received).toHaveLength(2));
+    gateway.cluster.namespaces.put({ metadata: { name: 'tenant-a', labels: {} } });
+    expect(await calls[0]).toContain("has taken the model 'big' away from this tenant");
+    await eventually(() => expect(outside.received[0]?.abortedAt).toBeDefined());
+    expect(outside.received[1]?.abortedAt).toBeUndefined();
+    gateway.cluster.namespaces.put({ metadata: { name: 'tenant-b', labels: {} } });
+    await calls[1];
+  });
+
   it('is nobody where it is not in Berth’s own namespace', async () => {
     const { gateway, outside } = await world();
     gateway.cluster.serveOutside('mine', { baseURL: outside.baseURL, models: [{ name: 'mine' }] }, 'tenant-a');

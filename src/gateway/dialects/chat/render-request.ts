@@ -17,8 +17,8 @@ export interface RenderOptions {
 export function renderChatRequest(request: IrRequest, options: RenderOptions): Json {
   const { quirks } = options;
   const { system, turns } = foldSystem(toTurns(request.items));
-  const messages: Json[] = system === undefined ? [] : [{ role: 'system', content: system }];
-  messages.push(...renderTurns(turns, quirks));
+  const head: Json[] = system === undefined ? [] : [{ role: 'system', content: system }];
+  const messages = [...head, ...renderTurns(turns, quirks)];
   const body: Json = { model: options.model, messages, ...request.sampling, ...request.chatOnly };
   if (options.maxTokens !== undefined) body.max_tokens = options.maxTokens;
   if (request.stop.length > 0) body.stop = request.stop;
@@ -90,7 +90,7 @@ function renderTurns(turns: readonly Turn[], quirks: Quirks): Json[] {
   for (const turn of turns) {
     if (turn.role === 'tool') {
       messages.push({ role: 'tool', tool_call_id: turn.callId, content: resultText(turn) });
-      images.push(...turn.parts.filter((part) => part.type === 'image'));
+      for (const part of turn.parts) if (part.type === 'image') images.push(part);
       continue;
     }
     const introduced = introduce(images);

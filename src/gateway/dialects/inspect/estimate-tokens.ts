@@ -1,5 +1,6 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, textValue } from '../fields.ts';
+import { isTextData, isTextType } from '../text-files.ts';
 import { withoutBillingLine } from './billing-line.ts';
 import type { Dialect, HistoryItem, OutputItem } from '../types.ts';
 
@@ -67,7 +68,7 @@ const IMAGE_DEPTH = 3;
 
 /**
  * Estimates the tokens of a prompt from the bytes of its body, for limits and for what was cut off. Counts an image, a
- * sound or a file as one image, not by the bytes of its data.
+ * sound or a file as one image, not by the bytes of its data. A file of text becomes text.
  */
 export function promptTokens(body: Json, bytes: number): number {
   if (bytes < SEARCHED_BYTES) return Math.ceil(bytes / BYTES_PER_TOKEN);
@@ -95,9 +96,14 @@ function addImages(list: unknown, found: { count: number; bytes: number }, depth
 
 function imageBytes({ type, source, image_url: image, input_audio: audio, file, file_data: data }: Json): number {
   if (type === 'image' || type === 'document')
-    return isObject(source) && source.type === 'base64' ? textValue(source.data).length : 0;
+    return isObject(source) && source.type === 'base64' && !isTextType(textValue(source.media_type))
+      ? textValue(source.data).length
+      : 0;
   if (type === 'input_audio') return isObject(audio) ? textValue(audio.data).length : 0;
-  if (type === 'file' || type === 'input_file') return textValue(isObject(file) ? file.file_data : data).length;
+  if (type === 'file' || type === 'input_file') {
+    const url = textValue(isObject(file) ? file.file_data : data);
+    return isTextData(url) ? 0 : url.length;
+  }
   if (type !== 'image_url' && type !== 'input_image') return 0;
   const url = textValue(isObject(image) ? image.url : image);
   return url.startsWith('data:image/') ? url.length : 0;

@@ -44,8 +44,20 @@ export function inspectRequest(dialect: Dialect, body: unknown): Inspection {
   };
 }
 
+/** All are asked for at once. */
+const MOST_REFERENCES = 10_000;
+
 /** Numbers by which servers decide. Many of them also read the number in a text, or `true` as 1. */
-const LIMITS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'min_tokens', 'n', 'best_of'] as const;
+const LIMITS = [
+  'max_tokens',
+  'max_completion_tokens',
+  'max_output_tokens',
+  'min_tokens',
+  'n_predict',
+  'n',
+  'n_cmpl',
+  'best_of',
+] as const;
 
 /** Fields by which a proxy of the operator says where an engine connects to, or which adapter it runs beside the model. */
 const OF_PROXIES = [
@@ -173,9 +185,12 @@ export function checkMessages(value: unknown): void {
 }
 
 function referencesOf(input: unknown): string[] {
-  return objectsOf(input).flatMap((item) =>
+  const ids = objectsOf(input).flatMap((item) =>
     item.type === 'item_reference' && typeof item.id === 'string' ? [item.id] : [],
   );
+  if (ids.length > MOST_REFERENCES)
+    throw invalid('input', `expected at most ${MOST_REFERENCES} items of item_reference`);
+  return ids;
 }
 
 /**

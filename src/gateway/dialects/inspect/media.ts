@@ -15,7 +15,7 @@ const PLAIN_ADDRESS =
   /^https?:\/\/((?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9]))(?:\/[!-[\]-~]*)?$/;
 const ADDRESS_MAX = 2048;
 
-/** Something that the model server would have to fetch. */
+/** Something that the model server would have to fetch, the first from its host. */
 export interface RemoteMedia {
   /** Where the body names it (`messages[0].content[1].image_url.url`). */
   path: string;
@@ -28,12 +28,14 @@ export interface RemoteMedia {
  * address in numbers, a port, a user, or a spelling that readers split in different ways.
  */
 export function remoteMedia(value: unknown, path = ''): RemoteMedia[] {
-  const found: RemoteMedia[] = [];
+  const found = new Map<string, RemoteMedia>();
   const visit = (value: unknown, path: string, names?: 'media' | 'data'): void => {
     if (typeof value === 'string') {
       const isAddress =
         names === 'data' ? SCHEME.test(value.slice(0, SCHEME_CHARS)) : names === 'media' && value !== '';
-      if (isAddress && !value.startsWith('data:')) found.push({ path, host: hostOf(value, path) });
+      if (!isAddress || value.startsWith('data:')) return;
+      const host = hostOf(value, path);
+      if (!found.has(host)) found.set(host, { path, host });
     } else if (Array.isArray(value)) {
       // A prompt may be half a million numbers.
       for (const [index, inner] of value.entries())
@@ -45,7 +47,7 @@ export function remoteMedia(value: unknown, path = ''): RemoteMedia[] {
     }
   };
   visit(value, path);
-  return found;
+  return [...found.values()];
 }
 
 function meaningOf(written: string, { type, modality }: Json): 'media' | 'data' | undefined {

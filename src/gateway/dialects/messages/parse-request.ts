@@ -99,7 +99,7 @@ function parseUser(content: unknown, path: string): Step[] {
   for (const [position, value] of arrayAt(content, path).entries()) {
     const block = objectAt(value, `${path}.${position}`);
     if (block.type === 'tool_result') results.push(parseResult(block, `${path}.${position}`));
-    else parts.push(...parsePart(block, `${path}.${position}`));
+    else for (const part of parsePart(block, `${path}.${position}`)) parts.push(part);
   }
   // Results answer the calls of the turn before, so they come first, wherever the client put them.
   return parts.length === 0 ? results : [...results, { kind: 'message', role: 'user', parts }];

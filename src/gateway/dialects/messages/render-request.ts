@@ -81,7 +81,7 @@ function renderTurns(turns: readonly Turn[], quirks: Quirks): Json[] {
     const role = turn.role === 'assistant' ? 'assistant' : 'user';
     const content = renderTurn(turn, quirks);
     const last = messages.at(-1);
-    if (last?.role === role) last.content.push(...content);
+    if (last?.role === role) for (const block of content) last.content.push(block);
     else if (content.length > 0) messages.push({ role, content });
   }
   return messages.map((message) => ({ ...message }));

@@ -1,5 +1,5 @@
 import { isObject, type Json } from '../../../lib/json.ts';
-import { unsupported } from '../errors/dialect-error.ts';
+import { invalid, unsupported } from '../errors/dialect-error.ts';
 import {
   arrayAt,
   excerpt,
@@ -13,6 +13,9 @@ import {
 import type { HistoryItem, Tool, ToolChoice } from '../types.ts';
 import { ownTool } from './own-tools.ts';
 
+/** Characters of the name of a namespace. */
+const NAMESPACE_MAX = 256;
+
 /** The name that the engine sees of a tool inside a namespace. Engines know flat names only. */
 export function wireName(namespace: string | undefined, name: string): string {
   return namespace === undefined ? name : `${namespace}__${name}`;
@@ -25,11 +28,18 @@ function parseTools(value: unknown, list: string): Tool[] {
     const path = `${list}[${position}]`;
     const tool = objectAt(entry, path);
     if (tool.type !== 'namespace') return parseTool(tool, path, undefined);
-    const namespace = stringAt(tool.name, `${path}.name`);
+    const namespace = nameOfNamespace(tool, path);
     return arrayAt(tool.tools, `${path}.tools`).flatMap((inner, index) =>
       parseTool(objectAt(inner, `${path}.tools[${index}]`), `${path}.tools[${index}]`, namespace),
     );
   });
+}
+
+/** Each tool inside has it in its name. Throws DialectError for one that is too long. */
+function nameOfNamespace({ name }: Json, path: string): string {
+  const namespace = stringAt(name, `${path}.name`);
+  if (namespace.length > NAMESPACE_MAX) throw invalid(`${path}.name`, `expected at most ${NAMESPACE_MAX} characters`);
+  return namespace;
 }
 
 /**
@@ -37,14 +47,16 @@ function parseTools(value: unknown, list: string): Tool[] {
  * anew, whose last declaration counts. Throws DialectError.
  */
 export function offeredTools(body: Json, items: readonly HistoryItem[]): Tool[] {
-  let offered = parseTools(body.tools, 'tools');
+  const offered = Map.groupBy(parseTools(body.tools, 'tools'), keyOf);
   for (const item of items) {
     if (item.kind !== 'tools') continue;
-    const added = parseTools(item.tools, 'additional_tools');
-    const keys = new Set(added.map(keyOf));
-    offered = [...offered.filter((tool) => !keys.has(keyOf(tool))), ...added];
+    for (const [key, tools] of Map.groupBy(parseTools(item.tools, 'additional_tools'), keyOf)) {
+      // At the end now, as what was added last.
+      offered.delete(key);
+      offered.set(key, tools);
+    }
   }
-  return offered;
+  return [...offered.values()].flat();
 }
 
 /** The items of an input that add tools. */
@@ -63,7 +75,7 @@ function keyOf({ name, origin }: Tool): string {
 export function namesOfTools(tools: unknown): { name: string; description: string }[] {
   return objectsOf(tools).flatMap((tool) => {
     const inner = tool.type === 'namespace' ? objectsOf(tool.tools) : [tool];
-    const namespace = tool.type === 'namespace' ? textValue(tool.name) : undefined;
+    const namespace = tool.type === 'namespace' ? nameOfNamespace(tool, 'tools') : undefined;
     return inner.map(({ name, type, description }) => ({
       name: wireName(namespace, textValue(name) || textValue(type)),
       description: textValue(description),
@@ -155,10 +167,9 @@ export function parseResponsesChoice(value: unknown): {
     return { toolChoice: { mode: 'tool', name } };
   }
   if (choice.type === 'allowed_tools') {
-    const tools = objectsOf(choice.tools);
     return {
       toolChoice: { mode: choice.mode === 'required' ? 'required' : 'auto' },
-      isAllowed: (tool) => tools.some((named) => isNamed(tool, named)),
+      isAllowed: allowedBy(objectsOf(choice.tools)),
     };
   }
   const own = ownTool(choice);
@@ -169,10 +180,16 @@ export function parseResponsesChoice(value: unknown): {
   );
 }
 
-/** Whether an entry of `allowed_tools` names this tool. */
-function isNamed({ name, origin }: Tool, named: Json): boolean {
-  if (origin?.type === 'own') return named.type === origin.name;
-  const namespace = origin?.type === 'namespace' || origin?.type === 'custom' ? origin.namespace : undefined;
-  if (named.type === 'namespace') return namespace !== undefined && namespace === named.name;
-  return name === wireName(optionalString(named.namespace), textValue(named.name)) || origin?.name === named.name;
+/** Whether an entry of `allowed_tools` names a tool: by its type, its namespace, or its name with or without that. */
+function allowedBy(entries: readonly Json[]): (tool: Tool) => boolean {
+  const types = new Set(entries.map(({ type }) => type));
+  const namespaces = new Set(entries.flatMap(({ type, name }) => (type === 'namespace' ? [name] : [])));
+  const others = entries.filter(({ type }) => type !== 'namespace');
+  const full = new Set(others.map(({ namespace, name }) => wireName(optionalString(namespace), textValue(name))));
+  const bare = new Set(others.map(({ name }) => name));
+  return ({ name, origin }) => {
+    if (origin?.type === 'own') return types.has(origin.name);
+    if (origin?.namespace !== undefined && namespaces.has(origin.namespace)) return true;
+    return full.has(name) || (origin !== undefined && bare.has(origin.name));
+  };
 }

@@ -1,13 +1,183 @@
 /** Long inputs take linear time: one call must not delay the others. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { StreamTranslator, parseInput, translateRequest } from '../../../../src/gateway/dialects/index.ts';
+import {
+  type Dialect,
+  DialectError,
+  forOutside,
+  inspectRequest,
+  parseInput,
+  StreamTranslator,
+  translateRequest,
+} from '../../../../src/gateway/dialects/index.ts';
 import { ArgumentsScan } from '../../../../src/gateway/dialects/stream/block.ts';
 import { cpuTime } from '../../../support/cpu-time.ts';
 import { callDelta, chunk } from './engines.ts';
 import { at, contextOf, VLLM } from './support.ts';
 
+/** Objects, arrays and commas that a body may have. */
+const PIECES = 500_000;
+
+/** As many as a body may have of an element with so many pieces of its own, and one between two. */
+function many(pieces: number, element: (index: number) => object | string): unknown[] {
+  return Array.from({ length: Math.floor(PIECES / (pieces + 1)) }, (_, index) => element(index));
+}
+
+const USER = { role: 'user', content: 'go' };
+const CALL = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' };
+const fn = (index: number) => ({ type: 'function', name: `f${index}` });
+const blocks = (content: unknown) => ({ max_tokens: 9, messages: [{ role: 'user', content }] });
+const answer = (content: unknown) => ({ max_tokens: 9, messages: [USER, { role: 'assistant', content }] });
+const half = (list: unknown[]): unknown[] => list.slice(0, list.length / 2);
+
+/** A body with as much as it may have of one thing, or of two that are compared with each other. */
+const LONGEST: readonly [Dialect, what: string, body: () => object][] = [
+  [
+    'messages',
+    'messages',
+    () => ({ max_tokens: 9, messages: many(2, (i) => ({ role: i % 2 ? 'assistant' : 'user', content: 'a' })) }),
+  ],
+  ['messages', 'texts', () => blocks(many(2, () => ({ type: 'text', text: 'a' })))],
+  ['messages', 'results of one call', () => blocks(many(2, () => ({ type: 'tool_result', tool_use_id: 'c' })))],
+  [
+    'messages',
+    'texts of a search',
+    () =>
+      blocks([
+        { type: 'search_result', source: 's', title: 't', content: many(2, () => ({ type: 'text', text: 'a' })) },
+      ]),
+  ],
+  ['messages', 'calls', () => answer(many(5, (i) => ({ type: 'tool_use', id: `${i}`, name: 'f', input: {} })))],
+  [
+    'messages',
+    'calls of a vendor',
+    () => answer(many(5, (i) => ({ type: 'server_tool_use', id: `${i}`, name: 'f', input: {} }))),
+  ],
+  ['messages', 'texts of a system', () => ({ ...blocks('a'), system: many(2, () => ({ type: 'text', text: 'a' })) })],
+  ['messages', 'tools', () => ({ ...blocks('a'), tools: many(3, (i) => ({ name: `f${i}`, input_schema: {} })) })],
+  [
+    'messages',
+    'tools of a client',
+    () => ({ ...blocks('a'), tools: many(2, (i) => ({ type: 'memory_1', name: `f${i}` })) }),
+  ],
+  ['messages', 'searches', () => ({ ...blocks('a'), tools: many(1, () => ({ type: 'web_search_1' })) })],
+  ['chat', 'messages', () => ({ messages: many(2, () => USER) })],
+  [
+    'chat',
+    'results of one call',
+    () => ({
+      messages: [
+        USER,
+        { role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'f' } }] },
+        ...many(3, () => ({ role: 'tool', tool_call_id: 'c', content: '' })),
+      ],
+    }),
+  ],
+  [
+    'chat',
+    'calls',
+    () => ({
+      messages: [USER, { role: 'assistant', tool_calls: many(4, (i) => ({ id: `${i}`, function: { name: 'f' } })) }],
+    }),
+  ],
+  ['chat', 'texts', () => ({ messages: [{ role: 'user', content: many(2, () => ({ type: 'text', text: 'a' })) }] })],
+  ['chat', 'tools', () => ({ messages: [USER], tools: many(4, (i) => ({ type: 'function', function: fn(i) })) })],
+  ['responses', 'messages', () => ({ input: many(2, () => USER) })],
+  [
+    'responses',
+    'results of one call',
+    () => ({ input: [USER, CALL, ...many(3, () => ({ type: 'function_call_output', call_id: 'c', output: '' }))] }),
+  ],
+  [
+    'responses',
+    'images of a result',
+    () => ({
+      input: [
+        USER,
+        CALL,
+        {
+          type: 'function_call_output',
+          call_id: 'c',
+          output: many(2, () => ({ type: 'input_image', image_url: 'data:,' })),
+        },
+      ],
+    }),
+  ],
+  ['responses', 'calls', () => ({ input: [USER, ...many(4, (i) => ({ ...CALL, call_id: `${i}` }))] })],
+  [
+    'responses',
+    'reasoning',
+    () => ({ input: [USER, ...many(4, () => ({ type: 'reasoning', id: 'r', summary: [] }))] }),
+  ],
+  ['responses', 'references', () => ({ input: many(2, (i) => ({ type: 'item_reference', id: `${i}` })) })],
+  ['responses', 'tools', () => ({ input: 'a', tools: many(2, fn) })],
+  ['responses', 'searches', () => ({ input: 'a', tools: [...many(1, () => ({ type: 'web_search' })), fn(0)] })],
+  [
+    'responses',
+    'tools, and items that add some',
+    () => ({
+      tools: half(many(2, fn)),
+      input: [USER, ...half(many(3, () => ({ type: 'additional_tools', tools: [] })))],
+    }),
+  ],
+  [
+    'responses',
+    'tools, and those that are allowed',
+    () => ({
+      input: 'a',
+      tools: half(many(2, fn)),
+      tool_choice: { type: 'allowed_tools', tools: half(many(2, () => ({ type: 'function', name: 'x' }))) },
+    }),
+  ],
+  [
+    'responses',
+    'tools in a namespace with a long name',
+    () => ({
+      input: 'a',
+      tools: [{ type: 'namespace', name: 'n'.repeat(2_000_000), tools: many(2, fn).slice(0, 4000) }],
+    }),
+  ],
+  [
+    'responses',
+    'tools that were found in a namespace with a long name',
+    () => ({
+      input: [
+        USER,
+        {
+          type: 'tool_search_output',
+          call_id: 'c',
+          tools: [{ type: 'namespace', name: 'n'.repeat(2_000_000), tools: many(2, fn).slice(0, 4000) }],
+        },
+      ],
+    }),
+  ],
+];
+const DIALECTS = ['chat', 'responses', 'messages'] as const;
+/** A text of a few megabytes may become several of them, and not hundreds. */
+const MOST_CHARACTERS = 128 * 2 ** 20;
+
 describe('requests', () => {
+  it.each(LONGEST)(
+    'of %s with as many %s as may be are read and written in time, or refused',
+    async (from, _what, make) => {
+      const body = { model: 'm', ...make() };
+      const tried = (work: () => unknown): void => {
+        try {
+          expect(JSON.stringify(work()).length).toBeLessThan(MOST_CHARACTERS);
+        } catch (error) {
+          if (!(error instanceof DialectError)) throw error;
+          expect(error.status).toBeLessThan(500);
+        }
+      };
+      for (const work of [
+        () => inspectRequest(from, body),
+        () => forOutside(body),
+        ...DIALECTS.map((to) => () => translateRequest(from, to, body, { model: 'm', quirks: VLLM })),
+      ])
+        expect(await cpuTime(() => tried(work))).toBeLessThan(3000);
+    },
+  );
+
   it('of many system messages after one of the user are folded, the body left as it was', async () => {
     const first = { role: 'user', content: [{ type: 'text', text: 'go' }] };
     const messages = [first, ...Array.from({ length: 100_000 }, () => ({ role: 'system', content: '' }))];
@@ -17,6 +187,12 @@ describe('requests', () => {
     expect(await cpuTime(work)).toBeLessThan(3000);
     expect(at(body, 'messages.0.content.length')).toBe(100_001);
     expect(first.content).toHaveLength(1);
+  });
+
+  it('refer to so many stored items at most, which are asked for at once', () => {
+    const input = Array.from({ length: 10_001 }, (_, index) => ({ type: 'item_reference', id: `${index}` }));
+    expect(() => inspectRequest('responses', { model: 'm', input })).toThrow(expect.objectContaining({ status: 400 }));
+    expect(inspectRequest('responses', { model: 'm', input: input.slice(1) }).itemReferences).toHaveLength(10_000);
   });
 
   it('refer to each stored item once, which bounds them by what is stored', () => {

@@ -5,6 +5,11 @@ import { promptTokens } from '../../../../src/gateway/dialects/index.ts';
 const DATA = 'iVBORw0KGgo'.repeat(95_326);
 const URL = `data:image/png;base64,${DATA}`;
 const ANTHROPIC = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: DATA } };
+const TEXT_URL = `data:text/plain;base64,${DATA}`;
+const documentOf = (type: string) => ({
+  type: 'document',
+  source: { type: 'base64', media_type: type, data: DATA },
+});
 
 function count(body: object): number {
   return promptTokens(body as Record<string, unknown>, JSON.stringify(body).length);
@@ -40,6 +45,19 @@ describe('the size of a prompt', () => {
     const url = { type: 'image_url', image_url: { url: text } };
     expect(count({ messages: [{ role: 'user', content: [url] }] })).toBeGreaterThan(100_000);
     expect(count({ input: 'x'.repeat(40) })).toBe(13);
+  });
+
+  it.each([
+    ['messages', { messages: [{ role: 'user', content: [documentOf('text/plain')] }] }],
+    ['chat', { messages: [{ role: 'user', content: [{ type: 'file', file: { file_data: TEXT_URL } }] }] }],
+    ['responses', { input: [{ role: 'user', content: [{ type: 'input_file', file_data: TEXT_URL }] }] }],
+  ])('counts a file of text by its bytes, because it becomes a part of the prompt: %s', (_name, body) => {
+    expect(count(body)).toBeGreaterThan(200_000);
+  });
+
+  it('counts any other file as an image', () => {
+    const content = [documentOf('application/pdf')];
+    expect(count({ messages: [{ role: 'user', content }] })).toBeLessThan(1700);
   });
 
   it.each([
