@@ -6,7 +6,7 @@ import { printJson, type Session } from '../session.ts';
 import { gibibytes, table } from '../text.ts';
 
 /** How an offer shares its GPU with others. */
-function kindOf({ isolation, mig_profile: profile }: FoundOffer): string {
+export function kindOf({ isolation, mig_profile: profile }: FoundOffer): string {
   if (isolation === 'mig') return `MIG ${profile ?? ''}`.trim();
   return isolation === 'whole' ? 'whole' : 'time-sliced';
 }

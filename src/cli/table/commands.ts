@@ -122,6 +122,8 @@ const RENTING: Command[] = [
       monitoring: { type: 'boolean', help: 'run an exporter of GPU metrics' },
       'keep-disk': { type: 'boolean', help: 'keep the disk when the instance is deleted' },
       queue: { type: 'boolean', help: 'wait in line when no place is free' },
+      ssh: { type: 'boolean', help: 'log in when it runs' },
+      code: { type: 'boolean', help: 'open it in VS Code when it runs' },
       ...NO_WAIT,
       ...YES,
       ...JSON_OPTION,
