@@ -66,7 +66,7 @@ async function wantedOffer(
     throw new CliFailure('No offer fits.', { exitCode: EXIT.noCapacity, next: 'berth offers --all lists all offers.' });
   const slice = all.find(isFree);
   if (slice !== undefined) {
-    const next = `${kindOf(slice)} is free: add --kind ${slice.isolation === 'mig' ? 'mig' : 'time-sliced'}. Or wait in line with --queue.`;
+    const next = `A part of one is free (${kindOf(slice)}): add --kind ${slice.isolation === 'mig' ? 'mig' : 'time-sliced'}. Or wait in line with --queue.`;
     throw new CliFailure('No whole GPU of this name is free.', { exitCode: EXIT.noCapacity, next });
   }
   throw new CliFailure('No offer that fits has a free place.', {

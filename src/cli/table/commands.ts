@@ -48,6 +48,23 @@ const ACCESS: Command[] = [
     options: {},
     load: async () => (await import('../commands/profiles.ts')).useProfile,
   },
+  {
+    name: 'api',
+    summary: 'call the HTTP interface, and print its answer',
+    operands: ['PATH'],
+    options: {
+      method: {
+        type: 'string',
+        short: 'X',
+        value: 'METHOD',
+        values: ['GET', 'POST', 'PATCH', 'PUT', 'DELETE'],
+        help: 'by default GET, and POST with --input',
+      },
+      input: { type: 'string', value: 'FILE', help: 'JSON to send; - is the standard input' },
+    },
+    examples: ['berth api /limits', 'berth api -X PATCH /instances/i-1a2b3c --input body.json'],
+    load: async () => (await import('../commands/api.ts')).callApi,
+  },
 ];
 
 const OFFER: Options = {

@@ -150,8 +150,8 @@ describe('who names a GPU', () => {
 
   it('gets no slice of one in its place, and is told which is free', async () => {
     for (const [offer, what] of [
-      [slice, 'MIG 1g.10gb is free: add --kind mig.'],
-      [shared, 'time-sliced is free: add --kind time-sliced.'],
+      [slice, 'A part of one is free (MIG 1g.10gb): add --kind mig.'],
+      [shared, 'A part of one is free (time-sliced): add --kind time-sliced.'],
     ] as const) {
       const { code, said, seen } = await berth(['rent', '--gpu', 'a100', '--yes'], [list(offer, whole)]);
       expect([code, seen.length]).toEqual([5, 1]);
@@ -205,6 +205,9 @@ it('rents on demand what interruptible instances end for, and says so of no othe
   expect([result.code, JSON.parse(result.seen[1]?.body ?? '')]).toEqual([0, { ask_id: 7 }]);
   const cheaper = await berth(['rent', '--gpu', 'l4', '--interruptible', '--yes'], [list(taken)]);
   expect(cheaper.code).toBe(5);
+  const offers = async (...words: string[]) => (await berth(['offers', '--all', ...words], [list(taken)])).out;
+  expect(await offers()).toMatch(/ 0 +0\.50 USD +1 more by preemption, image is there$/m);
+  expect(await offers('--interruptible')).not.toContain('preemption');
 });
 
 it('a start that fails is a failure, in the words of the instance', async () => {
@@ -303,6 +306,36 @@ it('a followed log goes on at a replica that has yet to learn the key, and ends 
   expect([revoked.code, revoked.said]).toEqual([3, expect.stringContaining('berth: Invalid API key.')]);
   const never = await berth(['logs', '-f', 'i-1'], [json(200, RECORD), refused]);
   expect([never.code, never.seen.length]).toEqual([3, 2]);
+});
+
+describe('berth api', () => {
+  it('calls any path with the key, and prints the answer', async () => {
+    for (const path of ['/limits?a=b', 'limits?a=b', '/api/v1/limits?a=b']) {
+      const { code, out, seen } = await berth(['api', path], [json(200, { gpus_used: 1 })]);
+      expect([code, JSON.parse(out), seen[0]?.line]).toEqual([0, { gpus_used: 1 }, 'GET /api/v1/limits?a=b']);
+      expect(seen[0]?.headers.authorization).toBe(`Bearer ${KEY}`);
+    }
+  });
+
+  it('sends JSON of its input, and nothing that is none', async () => {
+    const words = ['api', '/instances/i-1', '--input', '-'];
+    const { seen } = await berth([...words, '-X', 'PATCH'], [json(200, {})], ['{"name":"x"}']);
+    expect([seen[0]?.line, seen[0]?.body]).toEqual(['PATCH /api/v1/instances/i-1', '{"name":"x"}']);
+    expect((await berth(words, [json(200, {})], ['{}'])).seen[0]?.line).toBe('POST /api/v1/instances/i-1');
+    expect(await berth(words, [json(200, {})], ['name=x'])).toMatchObject({ code: 2, seen: [] });
+  });
+
+  it('ends as other commands do where the server refuses', async () => {
+    expect((await berth(['api', '/instances/x'], [refuse(404, 'instance_not_found', 'No.')])).code).toBe(4);
+  });
+});
+
+it('an empty log is said to be empty, where all of it was asked for', async () => {
+  const log = json(200, { data: [], kept: false, start: 1, truncated: false });
+  const { out, said } = await berth(['logs', 'i-1'], [json(200, RECORD), log]);
+  expect([out, said]).toEqual(['', 'Nothing was written yet. berth logs -f waits for it.']);
+  for (const more of [['--tail', '0'], ['--json']])
+    expect((await berth(['logs', 'i-1', ...more], [json(200, RECORD), log])).said).toBe('');
 });
 
 it('a name stands for its instance, and two of the same name for none', async () => {

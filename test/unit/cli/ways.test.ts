@@ -188,6 +188,7 @@ const LINES: Readonly<
   whoami: [['whoami']],
   profiles: [['profiles']],
   'profiles use': [['profiles use work']],
+  api: [['api /limits']],
   offers: [['offers'], ['offers --all']],
   rent: [[`rent --offer ${OFFER.id} --name x --yes --no-wait`]],
   // In run.test.ts.
