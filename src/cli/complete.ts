@@ -138,6 +138,7 @@ const LISTS: Readonly<
   offer: ['/offers', 'id'],
   gpu: ['/offers', 'gpu_name'],
   key: ['/ssh-keys', 'id'],
+  'ssh-key': ['/ssh-keys', 'id', 'name'],
   template: ['/templates', 'id', 'name'],
   registry: ['/registries', 'name'],
   webhook: ['/webhooks', 'id'],

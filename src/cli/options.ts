@@ -29,6 +29,7 @@ export type Names =
   | 'offer'
   | 'gpu'
   | 'key'
+  | 'ssh-key'
   | 'template'
   | 'registry'
   | 'webhook'

@@ -9,12 +9,19 @@ function graphemesOf(text: string): Iterable<{ segment: string }> {
 // Wide and fullwidth characters (Unicode Standard Annex 11), as far as terminals agree about them: Hangul, CJK, kana, fullwidth
 // forms, and what is drawn as a picture.
 const WIDE =
-  /^(?:[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|.\ufe0f)/u;
+  /^(?:[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|.\ufe0f)/u;
 
 const ASCII = /^[\x20-\x7e]*$/;
 
+// What is drawn after the character before it, in a column of its own, though both are one grapheme.
+const BESIDE = /[\u0e33\u0eb3\uff9e\uff9f]/g;
+const UNSEEN = /^[\p{Cf}\p{Mn}\p{Me}]+$/u;
+
 /** Columns of a terminal that one grapheme takes. */
-const widthOfGrapheme = (grapheme: string): number => (WIDE.test(grapheme) ? 2 : 1);
+function widthOfGrapheme(grapheme: string): number {
+  if (UNSEEN.test(grapheme)) return 0;
+  return (WIDE.test(grapheme) ? 2 : 1) + (grapheme.slice(1).match(BESIDE)?.length ?? 0);
+}
 
 /** Columns of a terminal that the text takes. */
 export function widthOf(text: string): number {

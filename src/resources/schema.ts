@@ -78,10 +78,22 @@ export const conditionsSchema = listMap(
 /** A time as metav1.Time writes it. */
 export const timeSchema = z.string().meta({ format: 'date-time' });
 
+/**
+ * What to write where a value has another type altogether: clients that were written for another service send another
+ * form.
+ */
+export function formed(example: string): { error: z.core.$ZodErrorMap } {
+  return { error: ({ code }) => (code === 'invalid_type' ? `expected ${example}` : undefined) };
+}
+
 /** A duration as Go writes it, for example 90m or 1h30m. */
 export function durationSchema(description: string): z.ZodString {
   const pattern = /^([0-9]+(\.[0-9]+)?(s|m|h))+$/;
-  return patterned(z.string().max(32), pattern, 'write a duration such as 90m, 12h or 1h30m').describe(description);
+  return patterned(
+    z.string(formed('a text such as "12h"')).max(32),
+    pattern,
+    'write a duration such as 90m, 12h or 1h30m',
+  ).describe(description);
 }
 
 /** Milliseconds of a Go-style duration of hours, minutes and seconds. Throws RangeError on any other text. */

@@ -38,7 +38,9 @@ export interface RunServer extends AsyncDisposable {
   /** The folder that the instance has in the place of /workspace. */
   workspace: string;
   /** Changes what the instance is; the program does not start in one that fails. */
-  state: { state: string; reason: string; message: string };
+  state: { state: string; reason: string; message: string; simulated?: boolean };
+  /** Changes what is for rent. */
+  offer: Partial<typeof OFFER>;
   /** What happens while the server rents. */
   whileRenting: () => Promise<void>;
   /** Refuses commands with this status. */
@@ -67,6 +69,7 @@ export async function runServer(): Promise<RunServer> {
     isDeleted: false,
     workspace,
     state: { state: 'running', reason: 'Running', message: '' },
+    offer: {},
     whileRenting: async () => undefined,
     refusesCommands: undefined,
     packsWith: undefined,
@@ -100,13 +103,13 @@ export async function runServer(): Promise<RunServer> {
   }
 
   const record = () => ({
+    simulated: false,
     ...self.state,
     id: ID,
     name: null,
     stages: { ready: '2026-01-01T00:00:01Z' },
     created_at: '2026-01-01T00:00:00Z',
     place_in_line: null,
-    simulated: false,
     warnings: [],
     command: self.rented?.command ?? null,
   });
@@ -133,7 +136,7 @@ export async function runServer(): Promise<RunServer> {
       response.writeHead(status, { 'content-type': 'application/json' });
       response.end(JSON.stringify(body));
     };
-    if (path === '/offers/search') return answer({ data: [OFFER] });
+    if (path === '/offers/search') return answer({ data: [{ ...OFFER, ...self.offer }] });
     if (request.method === 'POST' && path === '/instances') {
       self.rented = (await json(request)) as NonNullable<RunServer['rented']>;
       await self.whileRenting();

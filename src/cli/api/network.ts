@@ -38,8 +38,9 @@ export function proxyOf(url: URL, env: Environment): URL | undefined {
   const host = bare(url.hostname);
   if (host === 'localhost' || (isIP(host) !== 0 && LOOPBACK.check(host, family(host)))) return undefined;
   const isTls = url.protocol === 'https:';
-  const name = isTls ? 'HTTPS_PROXY' : 'HTTP_PROXY';
-  const text = env[name.toLowerCase()] || env[name];
+  const names = [isTls ? 'HTTPS_PROXY' : 'HTTP_PROXY', 'ALL_PROXY'].flatMap((one) => [one.toLowerCase(), one]);
+  const name = names.find((one) => env[one]);
+  const text = name === undefined ? undefined : env[name];
   if (!text) return undefined;
   const port = url.port || (isTls ? '443' : '80');
   const words = (env['no_proxy'] || env['NO_PROXY'] || '').split(/[\s,]+/).filter(Boolean);
@@ -53,10 +54,19 @@ export function proxyOf(url: URL, env: Environment): URL | undefined {
   });
 }
 
+/** A part of a URL; one with a percent sign of its own is as it was written. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** The login of a proxy, as its address has it. */
 export function proxyLogin({ username, password }: URL): Record<string, string> {
   if (username === '') return {};
-  const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  const login = `${decoded(username)}:${decoded(password)}`;
   return { 'proxy-authorization': `Basic ${Buffer.from(login).toString('base64')}` };
 }
 

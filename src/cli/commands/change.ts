@@ -1,6 +1,6 @@
 import type { Api } from '../api/client.ts';
 import { findInstance, instancePath } from '../api/find-instance.ts';
-import type { InstanceRecord } from '../../wire/records.ts';
+import type { InstanceRecord, List } from '../../wire/records.ts';
 import { CliFailure, usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import { lifeOf } from '../rent/body.ts';
@@ -47,17 +47,27 @@ function doomed({ id, name, state, disk_policy: policy }: InstanceRecord): strin
   return `${name === null ? id : `${id} (${plain(name)})`}? It is ${state}, and ${disk}.`;
 }
 
-/** `berth rm`: gives instances back. All are found before any is deleted. */
-export async function remove(input: Input, session: Session): Promise<void> {
-  const api = await session.api();
+async function doomedOnes(api: Api, input: Input): Promise<readonly InstanceRecord[]> {
+  if (input.flag('all')) {
+    if (input.operands.length > 0) throw usageFailure('berth rm --all takes no INSTANCE.', 'Leave one of them out.');
+    const { data } = await api.get<List<InstanceRecord>>('/instances');
+    return data.filter(({ state }) => state !== 'deleting');
+  }
+  if (input.operands.length === 0) throw usageFailure('berth rm needs INSTANCE.', 'Or --all for all of them.');
   const records = new Map<string, InstanceRecord>();
   for (const word of input.operands) {
     const record = await findInstance(api, word);
     records.set(record.id, record);
   }
-  const all = [...records.values()];
+  return [...records.values()];
+}
+
+/** `berth rm`: gives instances back. All are found before any is deleted. */
+export async function remove(input: Input, session: Session): Promise<void> {
+  const api = await session.api();
+  const all = await doomedOnes(api, input);
   const [first] = all;
-  if (first === undefined) return;
+  if (first === undefined) return session.terminal.say('You have no instances.');
   const question =
     all.length === 1
       ? `Delete ${doomed(first)}`

@@ -9,9 +9,12 @@ import { logLine, plain } from '../text.ts';
 
 interface Model {
   id: string;
-  owned_by: string;
+  ready_endpoints?: number;
+  context_length?: number | null;
   /** Calls leave the cluster. */
   outside?: boolean;
+  scales_from_zero?: boolean;
+  price_per_million_tokens?: { input: string; output: string; currency: string };
 }
 
 interface Message {
@@ -24,12 +27,29 @@ interface Chunk {
   error?: { message?: string };
 }
 
+/** Whether a call is answered at once. */
+function readyText({ ready_endpoints: ready = 0, scales_from_zero: sleeps }: Model): string {
+  if (ready > 0) return 'yes';
+  return sleeps === true ? 'starts at a call' : 'no';
+}
+
+function priceText({ price_per_million_tokens: price }: Model): string {
+  return price === undefined ? '' : `${price.input} in, ${price.output} out ${price.currency}`;
+}
+
 /** `berth models`: what can be called. */
 export async function models(input: Input, session: Session): Promise<void> {
   const answer = await (await session.api()).get<List<Model>>('/models');
   await printList(input, session, answer, {
-    titles: ['MODEL', 'OWNED BY'],
-    rows: answer.data.map((one) => [one.id, one.outside ? `${one.owned_by}, outside the cluster` : one.owned_by]),
+    titles: ['MODEL', 'READY', 'CONTEXT', 'PER MILLION TOKENS', 'NOTES'],
+    rows: answer.data.map((one) => [
+      one.id,
+      readyText(one),
+      one.context_length == null ? '' : String(one.context_length),
+      priceText(one),
+      one.outside ? 'outside the cluster' : '',
+    ]),
+    optional: ['CONTEXT', 'PER MILLION TOKENS', 'NOTES'],
     empty: 'The cluster serves no models.',
   });
 }

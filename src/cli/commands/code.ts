@@ -1,4 +1,5 @@
 import { findInstance } from '../api/find-instance.ts';
+import type { InstanceRecord } from '../../wire/records.ts';
 import { openUrl } from '../browser.ts';
 import { usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
@@ -10,11 +11,20 @@ const EDITORS: Readonly<Record<string, string>> = { code: 'vscode', cursor: 'cur
 
 /** `berth code`: opens a folder of an instance in VS Code, or an editor that is made from it. */
 export async function code(input: Input, session: Session): Promise<void> {
-  const { terminal } = session;
   const [wanted = '', folder = '/workspace'] = input.operands;
   if (!folder.startsWith('/'))
     throw usageFailure(`${folder} is no path in the instance: write one that begins with /.`);
-  const record = await findInstance(await session.api(), wanted);
+  await openFolder(await findInstance(await session.api(), wanted), folder, input, session);
+}
+
+/** Opens a folder in the editor that --editor names. */
+export async function openFolder(
+  record: InstanceRecord,
+  folder: string,
+  input: Input,
+  session: Session,
+): Promise<void> {
+  const { terminal } = session;
   loginOf(record);
   await writeConfig(input, session);
   const host = hostsOf(record)[0] ?? record.id;

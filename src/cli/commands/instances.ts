@@ -1,6 +1,7 @@
 import type { Api } from '../api/client.ts';
 import { findInstance } from '../api/find-instance.ts';
 import { followEvents } from '../api/follow-events.ts';
+import { costSoFar } from '../../wire/cost-so-far.ts';
 import type { InstanceRecord, List } from '../../wire/records.ts';
 import type { Input } from '../options.ts';
 import { colourOf, printList, stateColours } from '../print-list.ts';
@@ -74,11 +75,18 @@ async function watch(api: Api, input: Input, session: Session): Promise<void> {
   }
 }
 
+/** What all starts have cost, with the one that runs. */
+function costText(record: InstanceRecord, now: number): string | undefined {
+  const { usage, currency, billed_since: since } = record;
+  if (usage === null && since === null) return undefined;
+  return `${costSoFar(record, now).toFixed(4)} ${usage?.currency ?? currency ?? ''}${since === null ? '' : ', and it runs'}`;
+}
+
 /** `berth show`: one instance. */
 export async function show(input: Input, session: Session): Promise<void> {
   const record = await findInstance(await session.api(), input.operands[0] ?? '');
   if (input.flag('json')) return printJson(session, record);
-  const { state, usage, ports } = record;
+  const { state, ports } = record;
   const isOver = state === 'stopped' || state === 'failed';
   const entries: [string, string | undefined, number?][] = [
     ['id', record.id],
@@ -92,14 +100,14 @@ export async function show(input: Input, session: Session): Promise<void> {
     ['node', record.node === null ? undefined : `${record.node}${record.simulated ? ' (simulated)' : ''}`],
     ['price per hour', priceOf(record)],
     ['at most per hour', record.max_price_per_hour ?? undefined],
-    ['used so far', usage === null ? undefined : `${usage.cost} ${usage.currency} in the starts that have ended`],
+    ['cost so far', costText(record, session.now())],
     ['image', record.template_image],
     ['runtype', record.runtype],
     ['disk', record.disk_gb === null ? undefined : `${record.disk_gb} GB`],
     ['variables', record.env_names.join(', ')],
     ['ports', ports.map(({ container_port: port, protocol }) => `${port}/${protocol}`).join(', ')],
     ['created', record.created_at],
-    ['billed since', record.stages['stopped'] === undefined ? record.stages['started'] : undefined],
+    ['billed since', record.billed_since ?? undefined],
     ['SSH ready since', record.stages['ready']],
     ['ends', record.expires_at ?? undefined],
     ['idle timeout', record.idle_timeout ?? undefined],

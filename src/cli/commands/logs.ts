@@ -45,11 +45,14 @@ export async function logs(input: Input, session: Session): Promise<void> {
   const api = await session.api();
   const id = await idOf(api, input.operands[0] ?? '');
   if (input.flag('follow')) return follow(api, id, input, session);
-  const path = instancePath(id, `/logs?${queryOf(input).toString()}`);
+  const query = queryOf(input);
+  const path = instancePath(id, `/logs?${query.toString()}`);
   const { data, kept, start, truncated } = await api.get<LogRecord>(path);
   if (kept) session.terminal.say(`Start ${start} is over. This is the end of its log:`);
   if (truncated)
     session.terminal.say(`Older lines are left out: ${kept ? '64 KiB were kept' : 'an answer has 1 MiB'}.`);
+  if (data.length === 0 && !input.flag('json') && query.size === 0)
+    session.terminal.say(`Nothing was written${kept ? '.' : ' yet. berth logs -f waits for it.'}`);
   await printer(session, input)(data);
 }
 

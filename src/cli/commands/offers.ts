@@ -6,7 +6,7 @@ import { printJson, type Session } from '../session.ts';
 import { gibibytes, table } from '../text.ts';
 
 /** How an offer shares its GPU with others. */
-function kindOf({ isolation, mig_profile: profile }: FoundOffer): string {
+export function kindOf({ isolation, mig_profile: profile }: FoundOffer): string {
   if (isolation === 'mig') return `MIG ${profile ?? ''}`.trim();
   return isolation === 'whole' ? 'whole' : 'time-sliced';
 }
@@ -34,7 +34,7 @@ export function offerTable(offers: readonly FoundOffer[], { interruptible, numbe
     `${offer.disk_gb_max} GB`,
     String(offer.available),
     priceOf(offer, interruptible === true),
-    notesOf(offer),
+    notesOf(offer, interruptible === true),
   ]);
   const fit = { width, optional: ['CPU', 'RAM', 'DISK', 'FREE', 'MEMORY', 'KIND'], kept: ['GPU'], sentences: 16 };
   if (!numbered) return table(titles, rows, fit);
@@ -53,9 +53,15 @@ export function priceOf({ price_per_hour: price }: FoundOffer, interruptible: bo
   return `${interruptible ? price.interruptible : price.on_demand} ${price.currency}`;
 }
 
-function notesOf({ simulated, image_cached: cached, expected_start_seconds: seconds }: FoundOffer): string {
+function notesOf(offer: FoundOffer, interruptible: boolean): string {
+  const { simulated, image_cached: cached, expected_start_seconds: seconds, available_by_preemption: more } = offer;
   const start = seconds === undefined ? undefined : `starts in about ${Math.ceil(seconds)} s`;
-  const notes = [simulated ? 'simulated' : undefined, cached ? 'image is there' : undefined, start];
+  const notes = [
+    simulated ? 'simulated' : undefined,
+    !interruptible && more > 0 ? `${more} more by preemption` : undefined,
+    cached ? 'image is there' : undefined,
+    start,
+  ];
   return notes.filter((note) => note !== undefined).join(', ');
 }
 

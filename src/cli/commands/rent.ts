@@ -13,8 +13,9 @@ import { chooseOffer, offerKey } from '../rent/choose.ts';
 import { followStart } from '../rent/progress.ts';
 import { offersFor } from '../rent/search.ts';
 import { confirm, printJson, type Session } from '../session.ts';
+import { onSignals } from '../signals.ts';
 import { plain } from '../text.ts';
-import { offerTable, priceOf } from './offers.ts';
+import { kindOf, offerTable, priceOf } from './offers.ts';
 
 /** Options that choose an offer. Without all of them a person at a terminal is asked. */
 const CHOICE = ['offer', 'gpu', 'gpus', 'memory', 'max-price', 'yes', 'queue', 'json'];
@@ -23,12 +24,29 @@ function isBare(input: Input): boolean {
   return !CHOICE.some((name) => input.text(name) !== undefined || input.flag(name));
 }
 
+/** The program of a run would never begin. */
+export function onlySimulated(): CliFailure {
+  return new CliFailure('Only simulated nodes have GPUs that fit, and no program runs there.', {
+    exitCode: EXIT.noCapacity,
+    next: 'berth offers --all says in its notes which offers are simulated.',
+  });
+}
+
+/** Who names a GPU means a whole one where there is one, and not a slice of it that is free meanwhile. */
+function meant(found: readonly FoundOffer[], input: Input): readonly FoundOffer[] {
+  if (input.text('gpu') === undefined || input.text('kind') !== undefined || input.text('offer') !== undefined)
+    return found;
+  const whole = found.filter(({ isolation }) => isolation === 'whole');
+  return whole.length > 0 ? whole : found;
+}
+
 /** The offer to rent: the one that is named or chosen, else the cheapest free one. */
 async function wantedOffer(
-  found: readonly FoundOffer[],
+  all: readonly FoundOffer[],
   input: Input,
   session: Session,
 ): Promise<FoundOffer | undefined> {
+  const found = meant(all, input);
   const id = input.number('offer');
   if (id !== undefined) {
     const named = found.find((offer) => offer.id === id);
@@ -38,13 +56,19 @@ async function wantedOffer(
       next: 'berth offers lists them.',
     });
   }
-  const free = found.filter((offer) => hasPlace(offer, input.flag('interruptible')));
+  const isFree = (offer: FoundOffer): boolean => hasPlace(offer, input.flag('interruptible'));
+  const free = found.filter(isFree);
   if (free.length > 1 && isBare(input) && session.terminal.interactive) {
     return await chooseOffer(session, free, input.flag('interruptible'));
   }
   if (free.length > 0 || input.flag('queue')) return free[0];
   if (found.length === 0)
     throw new CliFailure('No offer fits.', { exitCode: EXIT.noCapacity, next: 'berth offers --all lists all offers.' });
+  const slice = all.find(isFree);
+  if (slice !== undefined) {
+    const next = `A part of one is free (${kindOf(slice)}): add --kind ${slice.isolation === 'mig' ? 'mig' : 'time-sliced'}. Or wait in line with --queue.`;
+    throw new CliFailure('No whole GPU of this name is free.', { exitCode: EXIT.noCapacity, next });
+  }
   throw new CliFailure('No offer that fits has a free place.', {
     exitCode: EXIT.noCapacity,
     next: 'berth offers --all shows what is taken. Add --queue to wait in line.',
@@ -106,36 +130,37 @@ async function create(api: Api, body: Record<string, unknown>, session: Session)
  */
 async function untilAnswered<T>(call: () => Promise<T>, { terminal }: Session): Promise<[T, isInterrupted: boolean]> {
   let signals = 0;
-  const listener = (): void => {
+  const end = onSignals(() => {
     signals += 1;
     if (signals === 1)
       return terminal.say('The server was asked, and answers in a moment. Ctrl-C again does not wait.');
     terminal.say('Something may be rented: berth ls lists it.');
     process.exit(EXIT.interrupted);
-  };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, listener);
+  });
   try {
     return [await call(), signals > 0];
   } finally {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeListener(signal, listener);
+    end();
   }
 }
 
-/** Asks for what is not given, and rents. `before` runs once the person has said yes. */
+/** Asks for what is not given, and rents. `before` runs once the person has said yes; `runs` takes no simulated offer. */
 export async function rentWith(
   input: Input,
   session: Session,
-  { body, before }: { body: Record<string, unknown>; before?: (api: Api) => Promise<void> },
+  { body, before, runs }: { body: Record<string, unknown>; before?: (api: Api) => Promise<void>; runs?: boolean },
 ): Promise<{ api: Api; created: InstanceRecord; isInterrupted: boolean }> {
   const { terminal } = session;
   const api = await session.api();
-  const found = await offersFor(api, input);
+  const all = await offersFor(api, input);
+  const found = runs ? all.filter(({ simulated }) => !simulated) : all;
+  if (found.length < all.length && found.length === 0) throw onlySimulated();
   const offer = await wantedOffer(found, input, session);
   const what =
     offer === undefined
       ? 'Wait in line, and rent'
-      : `Rent ${offer.gpu_count} x ${plain(offer.gpu_name)} for ${priceOf(offer, input.flag('interruptible'))} per hour`;
-  const place = offer === undefined ? { gpu: gpuOf(found, input) } : { ask_id: offer.id };
+      : `Rent ${offer.gpu_count} x ${plain(offer.gpu_name)}${offer.isolation === 'whole' ? '' : ` (${kindOf(offer)})`} for ${priceOf(offer, input.flag('interruptible'))} per hour`;
+  const place = offer === undefined ? { gpu: gpuOf(meant(found, input), input) } : { ask_id: offer.id };
   if (input.flag('yes')) terminal.say(`${what}.`);
   if (!(await confirm(session, `${what}?`, input.flag('yes')))) throw new CliFailure('Nothing was rented.');
   await before?.(api);
@@ -146,13 +171,19 @@ export async function rentWith(
 }
 
 /** `berth rent`: rents an instance, and tells about its start until a login works. */
-export async function rent(input: Input, session: Session): Promise<void> {
+export async function rent(input: Input, session: Session): Promise<number | void> {
   const body = await bodyOf(input, session);
   if (input.rest.length > 0 && input.text('runtype') !== undefined && input.text('runtype') !== 'args') {
     const next = 'Leave --runtype out: these words mean --runtype args.';
     throw usageFailure('The words after -- are for the image of an instance with --runtype args.', next);
   }
   const hasLogin = body['args'] === undefined && input.text('runtype') !== 'args';
+  const enters = input.flag('ssh') || input.flag('code');
+  if (enters && input.flag('no-wait'))
+    throw usageFailure(
+      '--no-wait does not wait for a login.',
+      'Leave it out, or log in later with berth ssh INSTANCE.',
+    );
   const { api, created, isInterrupted } = await rentWith(input, session, {
     body,
     ...(hasLogin && { before: (found: Api) => offerKey(found, session) }),
@@ -160,6 +191,8 @@ export async function rent(input: Input, session: Session): Promise<void> {
   if (isInterrupted) throw staysRented(created.id);
   const record = input.flag('no-wait') ? created : await waitFor(api, created, session);
   await printRented(session, record, input);
+  if (input.flag('code')) await (await import('./code.ts')).openFolder(record, '/workspace', input, session);
+  if (input.flag('ssh')) return await (await import('./ssh.ts')).logIn(record, { ...input, rest: [] }, session);
 }
 
 function staysRented(id: string): CliFailure {

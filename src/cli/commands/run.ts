@@ -9,8 +9,9 @@ import { followStart } from '../rent/progress.ts';
 import { fetchFiles, requireEmpty, requireFolder, requireTar, requireWritable, uploadFolder } from '../run/files.ts';
 import { nonceOf, readLine, runScript } from '../run/script.ts';
 import type { Session } from '../session.ts';
+import { onSignals } from '../signals.ts';
 import { logLine, plain } from '../text.ts';
-import { bodyOf, rentWith } from './rent.ts';
+import { bodyOf, onlySimulated, rentWith } from './rent.ts';
 
 /** A program that runs in an instance of its own. */
 interface Run {
@@ -48,17 +49,13 @@ class Interrupts {
   readonly #id: string;
   #decide: (what: 'leave' | 'give back') => void = () => undefined;
   #isAsking = false;
-  readonly #listener = (signal: NodeJS.Signals): void => void this.#onSignal(signal);
+  readonly end: () => void;
 
   constructor(session: Session, id: string) {
     this.#session = session;
     this.#id = id;
     this.decided = new Promise((resolve) => (this.#decide = resolve));
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, this.#listener);
-  }
-
-  end(): void {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeListener(signal, this.#listener);
+    this.end = onSignals((signal) => void this.#onSignal(signal));
   }
 
   /** Where nobody can be asked, as when a job of a pipeline is cancelled, the GPU goes back. */
@@ -194,14 +191,16 @@ async function finish(run: Run, input: Input, session: Session): Promise<number>
 
 /** Tells about the start. Returns why it failed: a program that ended at once is in the log all the same. */
 async function start(run: Run, input: Input, session: Session): Promise<unknown> {
+  let isSimulated: boolean;
   try {
-    await followStart(run.api, run.id, session);
-    run.hasBegun = input.text('upload') === undefined;
-    return undefined;
+    isSimulated = (await followStart(run.api, run.id, session)).simulated;
+    run.hasBegun = !isSimulated && input.text('upload') === undefined;
   } catch (error) {
     if (isPassing(error) || error instanceof ApiFailure) throw error;
     return error;
   }
+  if (isSimulated) throw onlySimulated();
+  return undefined;
 }
 
 /** `berth run`: rents an instance for one program, prints what it writes, fetches its files, and gives the instance back. */
@@ -228,7 +227,7 @@ async function begin(input: Input, session: Session): Promise<Begun> {
   const nonce = randomBytes(8).toString('hex');
   const script = runScript({ nonce, upload: input.text('upload') !== undefined, fetch: !input.flag('no-fetch') });
   const body = { ...(await bodyOf(input, session)), command: ['/bin/sh', '-c', script, 'berth-run'] };
-  const { api, created, isInterrupted } = await rentWith(input, session, { body });
+  const { api, created, isInterrupted } = await rentWith(input, session, { body, runs: true });
   const { id } = created;
   if (isInterrupted) {
     await giveBack({ api, id }, session);

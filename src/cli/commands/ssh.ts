@@ -107,7 +107,12 @@ export async function ssh(input: Input, session: Session): Promise<number | void
   const api = await session.api();
   const [wanted] = input.operands;
   if (wanted === undefined) throw usageFailure('berth ssh needs INSTANCE.', 'berth ls lists your instances.');
-  const login = loginOf(await findInstance(api, wanted));
+  return await logIn(await findInstance(api, wanted), input, session);
+}
+
+/** A session in an instance, by the ssh of the system. */
+export async function logIn(record: InstanceRecord, input: Input, session: Session): Promise<number> {
+  const login = loginOf(record);
   const forwards = input.texts('forward').flatMap((text) => ['-L', text]);
   const flags = [...(input.flag('tty') ? ['-t'] : []), ...(input.flag('no-command') ? ['-N'] : [])];
   const known = await hostKeyOptions(session.env, login);
@@ -156,6 +161,13 @@ export async function copy(input: Input, session: Session): Promise<number> {
 
 /** An id as Berth makes them, which is the name of no other host. */
 const MADE_ID = /^i-[a-z0-9]{12}$/;
+
+/** Those of a name that only one instance has: another by it would be a login to a machine that nobody meant. */
+function unmistakable<T extends Pick<InstanceRecord, 'id' | 'name'>>(records: readonly T[]): readonly T[] {
+  const words = records.flatMap(({ id, name }) => [id, ...(name === null || name === id ? [] : [name])]);
+  const twice = new Set(words.filter((word, at) => words.indexOf(word) !== at));
+  return records.map((one) => (one.name !== null && twice.has(one.name) ? { ...one, name: null } : one));
+}
 
 /**
  * The hosts by which ssh_config knows an instance. Others of the tenant choose names: they end so that they shadow no host
@@ -221,7 +233,9 @@ export async function writeConfig(input: Input, { api, env, terminal }: Session)
     throw usageFailure('ssh_config cannot carry quotes or line breaks in paths.', 'Move the key to another path.');
   }
   const { data } = await (await api()).get<List<InstanceRecord>>('/instances');
-  const running = data.filter(({ state, simulated, ssh }) => state === 'running' && !simulated && ssh !== null);
+  const running = unmistakable(data).filter(
+    ({ state, simulated, ssh }) => state === 'running' && !simulated && ssh !== null,
+  );
   const logins = running.map((record) => [record, loginOf(record)] as const);
   const known = await saveHostKeys(
     env,

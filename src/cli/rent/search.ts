@@ -28,6 +28,13 @@ export const FILTERS: Options = {
     field: 'max_price_per_hour',
     help: 'largest price of an hour, also of later starts',
   },
+  kind: {
+    type: 'string',
+    value: 'KIND',
+    values: ['whole', 'mig', 'time-sliced'],
+    field: 'isolation',
+    help: 'whole, mig or time-sliced; a named GPU is a whole one',
+  },
   interruptible: { type: 'boolean', help: 'cheaper; others may take the place' },
   ...IMAGE,
 };
@@ -43,6 +50,7 @@ export function searchOf(input: Input): Record<string, unknown> {
     min_gpu_memory_mb: memory === undefined ? undefined : Math.floor(memory * MIB_OF_GB),
     max_price_per_hour: input.text('max-price'),
     image: input.text('image'),
+    isolation: input.text('kind')?.replace('-', '_'),
     type: input.flag('interruptible') ? 1 : undefined,
   };
   return Object.fromEntries(Object.entries(entries).filter(([, value]) => value !== undefined));

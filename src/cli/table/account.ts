@@ -54,7 +54,7 @@ export const ACCOUNT: Command[] = [
     aliases: ['keys rm'],
     summary: 'delete an SSH key and end its sessions',
     operands: ['KEY'],
-    names: 'key',
+    names: 'ssh-key',
     options: {},
     load: async () => (await import('../commands/keys.ts')).removeKey,
   },

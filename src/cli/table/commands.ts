@@ -48,6 +48,23 @@ const ACCESS: Command[] = [
     options: {},
     load: async () => (await import('../commands/profiles.ts')).useProfile,
   },
+  {
+    name: 'api',
+    summary: 'call the HTTP interface, and print its answer',
+    operands: ['PATH'],
+    options: {
+      method: {
+        type: 'string',
+        short: 'X',
+        value: 'METHOD',
+        values: ['GET', 'POST', 'PATCH', 'PUT', 'DELETE'],
+        help: 'by default GET, and POST with --input',
+      },
+      input: { type: 'string', value: 'FILE', help: 'JSON to send; - is the standard input' },
+    },
+    examples: ['berth api /limits', 'berth api -X PATCH /instances/i-1a2b3c --input body.json'],
+    load: async () => (await import('../commands/api.ts')).callApi,
+  },
 ];
 
 const OFFER: Options = {
@@ -122,6 +139,8 @@ const RENTING: Command[] = [
       monitoring: { type: 'boolean', help: 'run an exporter of GPU metrics' },
       'keep-disk': { type: 'boolean', help: 'keep the disk when the instance is deleted' },
       queue: { type: 'boolean', help: 'wait in line when no place is free' },
+      ssh: { type: 'boolean', help: 'log in when it runs' },
+      code: { type: 'boolean', help: 'open it in VS Code when it runs' },
       ...NO_WAIT,
       ...YES,
       ...JSON_OPTION,

@@ -90,6 +90,7 @@ export const INSTANCES: Command[] = [
   },
   {
     name: 'open',
+    aliases: ['dashboard'],
     summary: 'open a port, Jupyter or the dashboard in a browser',
     operands: ['[INSTANCE]', '[PORT]'],
     options: {
@@ -164,9 +165,9 @@ export const INSTANCES: Command[] = [
     name: 'rm',
     aliases: ['delete', 'destroy'],
     summary: 'delete instances and give their GPUs back',
-    operands: ['INSTANCE...'],
+    operands: ['[INSTANCE...]'],
     repeats: true,
-    options: YES,
+    options: { all: { type: 'boolean', short: 'a', help: 'all your instances' }, ...YES },
     load: async () => (await import('../commands/change.ts')).remove,
   },
 ];

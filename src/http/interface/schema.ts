@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { compareText } from '../../lib/compare.ts';
+import { formed } from '../../resources/schema.ts';
 
 export const timeSchema = z.string().meta({ format: 'date-time', description: 'RFC 3339, UTC.' });
 
 export const moneySchema = z
-  .string()
+  .string(formed('a text such as "2.49"'))
   .regex(/^[0-9]+(\.[0-9]+)?$/)
   .describe('Decimal amount, for example "2.49".');
 
@@ -23,14 +24,6 @@ export function textSchema(): z.ZodString {
 /** The text of another schema, where every character is a whole one. */
 export function wellFormed(schema: z.ZodString): z.ZodString {
   return schema.refine((text) => text.isWellFormed(), 'expected text without half surrogate pairs');
-}
-
-/**
- * What to write where a value has another type altogether: clients that were written for another service send another
- * form.
- */
-export function formed(example: string): { error: z.core.$ZodErrorMap } {
-  return { error: ({ code }) => (code === 'invalid_type' ? `expected ${example}` : undefined) };
 }
 
 /** Any integer of JSON, also one that a double cannot hold: it is read as the nearest double, or as infinite. */

@@ -22,6 +22,7 @@ import {
   berthType,
   conditionsSchema,
   durationSchema,
+  formed,
   patterned,
   runtimeClassNameSchema,
   timeSchema,
@@ -166,7 +167,7 @@ export const gpuInstanceSpecSchema = withRules(
         'The action when no place is free for a start that was asked for: wait in line, or fail. A start that Berth owes, as after a preemption or the loss of a node, always waits.',
       ),
     maxPricePerHour: patterned(
-      z.string().max(16),
+      z.string(formed('a text such as "2.49"')).max(16),
       /^[0-9]{1,9}(\.[0-9]{1,6})?$/,
       'write an amount with a point and at most six decimals, for example 2.49',
     )

@@ -218,12 +218,18 @@ describeWith('chromium')('the pages of the dashboard', () => {
       'Responses translated',
       'Messages translated',
     ]);
+    // As in a tab behind another, nothing is painted for a while: the times are those of the answer all the same.
+    const late = 'setTimeout(() => painted(draw), 1000)';
+    await page.evaluate(`{ const painted = requestAnimationFrame; window.requestAnimationFrame = (draw) => ${late}; }`);
     for (const name of ['Chat completions', 'Responses', 'Messages']) {
       await page.getByRole('radio', { name }).check();
       await page.getByRole('button', { name: 'Send' }).click();
       await page.getByText(/whole after .* 21 tokens read · 9 written/).waitFor();
       expect(await page.getByRole('region', { name: 'Answer' }).textContent()).toBe(ANSWER);
       expect(await page.getByText('Ships are large.').count()).toBe(1);
+      const numbers = (await page.locator('.numbers').textContent()) ?? '';
+      const [, first, whole] = /^first words after (\S+) s · whole after (\S+) s/.exec(numbers) ?? [];
+      expect(Number(first), numbers).toBeLessThanOrEqual(Number(whole));
       await page.getByLabel('Prompt').fill('Why do ships have a berth? Answer in two sentences.');
     }
     // The gateway trusts this engine with chat completions of this model alone.

@@ -38,7 +38,11 @@ it('values, and what options and operands name, are completed', async () => {
   expect(await complete(['ssh', ''], ...instances)).toEqual(['i-1', 'train', 'i-2']);
   expect(await complete(['rm', 'i-1', 't'], ...instances)).toEqual(['train']);
   expect(await complete(['show', 'i-1', ''], ...instances)).toEqual([]);
-  expect(await complete(['keys', 'rm', ''], { id: 7, name: 'laptop' })).toEqual(['7']);
+  const key = { id: 7, name: 'laptop' };
+  expect(await complete(['keys', 'rm', ''], key)).toEqual(['7', 'laptop']);
+  // An option of ids takes no names.
+  expect(await complete(['rent', '--key', ''], key)).toEqual(['7']);
+  expect(await complete(['rent', '--kind', 'm'])).toEqual(['mig']);
   expect(await complete(['templates', 'show', 'tr'], { id: 7, name: 'train' })).toEqual(['train']);
   expect(await complete(['run', '--gpu', 'l4', '--', ''], ...instances)).toEqual([]);
   expect(await complete(['rent', '--offer', ''], { id: 7 }, { id: 8 })).toEqual(['7', '8']);

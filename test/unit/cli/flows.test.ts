@@ -1,7 +1,7 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { ERRORS } from '../../../src/http/interface/errors/catalogue.ts';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 import { type Answer, berth, drop, json, KEY, list, refuse, stream } from '../../support/scripted-cli.ts';
@@ -129,12 +129,85 @@ it('without a free place it waits in line for the kind that would do, when it ma
   });
 });
 
+describe('who names a GPU', () => {
+  const whole = { ...OFFER, gpu_name: 'NVIDIA-A100-SXM4-80GB', available: 0 };
+  const slice = {
+    ...OFFER,
+    id: 8,
+    gpu_name: 'NVIDIA-A100-SXM4-80GB-MIG-1g.10gb',
+    isolation: 'mig',
+    mig_profile: '1g.10gb',
+    price_per_hour: { ...OFFER.price_per_hour, on_demand: '0.20' },
+  };
+  const shared = { ...OFFER, id: 9, gpu_name: 'NVIDIA-A100-SXM4-80GB-SHARED', isolation: 'time_sliced' };
+  const rented = async (...words: string[]) => {
+    const { code, seen } = await berth(
+      ['rent', ...words, '--yes', '--no-wait'],
+      [list(slice, shared, whole), json(201, RECORD)],
+    );
+    return [code, seen[1] === undefined ? undefined : (JSON.parse(seen[1].body) as unknown)];
+  };
+
+  it('gets no slice of one in its place, and is told which is free', async () => {
+    for (const [offer, what] of [
+      [slice, 'A part of one is free (MIG 1g.10gb): add --kind mig.'],
+      [shared, 'A part of one is free (time-sliced): add --kind time-sliced.'],
+    ] as const) {
+      const { code, said, seen } = await berth(['rent', '--gpu', 'a100', '--yes'], [list(offer, whole)]);
+      expect([code, seen.length]).toEqual([5, 1]);
+      expect(said).toBe(`berth: No whole GPU of this name is free.\n${what} Or wait in line with --queue.`);
+    }
+    const line = { on_no_capacity: 'queue', gpu: { name: whole.gpu_name, count: 1, isolation: 'whole' } };
+    expect(await rented('--gpu', 'a100', '--queue')).toEqual([0, line]);
+  });
+
+  it('gets a slice where that is what was named, or where there is no whole one', async () => {
+    expect(await rented('--gpu', 'a100 mig')).toEqual([0, { ask_id: 8 }]);
+    expect(await rented('--gpu', '1g.10gb')).toEqual([0, { ask_id: 8 }]);
+    expect(await rented('--gpu', 'a100', '--offer', '9')).toEqual([0, { ask_id: 9 }]);
+    expect(await rented()).toEqual([0, { ask_id: 8 }]);
+    const only = await berth(['rent', '--gpu', 'a100', '--yes', '--no-wait'], [list(slice), json(201, RECORD)]);
+    expect(only.said).toContain('Rent 1 x NVIDIA-A100-SXM4-80GB-MIG-1g.10gb (MIG 1g.10gb) for 0.20 USD per hour.');
+  });
+
+  it('says which kind, in words that the server has', async () => {
+    const { seen } = await berth(['offers', '--kind', 'time-sliced'], [list(shared)]);
+    expect(JSON.parse(seen[0]?.body ?? '')).toEqual({ isolation: 'time_sliced' });
+  });
+});
+
+describe('berth rent', () => {
+  it('logs in with --ssh, and opens VS Code with --code, once there is a login', async () => {
+    const home = await mkdtemp(join(tmpdir(), 'berth-enter-'));
+    onTestFinished(() => rm(home, { recursive: true }));
+    for (const name of ['ssh', 'code'])
+      await writeFile(join(home, name), `#!/bin/sh\necho ${name} "$@" >>'${home}/called'\nexit 3\n`, { mode: 0o755 });
+    const ssh = { command: 'ssh', host: 'gpu.example.com', port: 2222, user: 'i-1.team', known_hosts: null };
+    const record = { ...RECORD, id: 'i-1a2b3c4d5e6f', ssh };
+    const ready = stream(`event: snapshot\nid: 1\ndata: ${JSON.stringify(record)}\n\n`);
+    const answers = [list(OFFER), json(201, record), ready, list(record)];
+    const words = ['rent', '--gpu', 'l4', '--yes', '--ssh', '--code'];
+    const { code, out } = await berth(words, answers, [], {
+      env: { HOME: home, PATH: `${home}:${process.env['PATH']}` },
+    });
+    expect([code, out.split('\n')[0]]).toEqual([3, record.id]);
+    expect(await readFile(join(home, 'called'), 'utf8')).toMatch(
+      /^code --remote ssh-remote\+i-1a2b3c4d5e6f \/workspace\nssh -p 2222 -- i-1\.team@gpu\.example\.com\n$/,
+    );
+    const refused = await berth([...words, '--no-wait'], answers);
+    expect([refused.code, refused.seen]).toEqual([2, []]);
+  });
+});
+
 it('rents on demand what interruptible instances end for, and says so of no other', async () => {
   const taken = { ...OFFER, available: 0, available_by_preemption: 1 };
   const result = await berth(['rent', '--gpu', 'l4', '--yes'], [list(taken), json(201, RECORD), READY]);
   expect([result.code, JSON.parse(result.seen[1]?.body ?? '')]).toEqual([0, { ask_id: 7 }]);
   const cheaper = await berth(['rent', '--gpu', 'l4', '--interruptible', '--yes'], [list(taken)]);
   expect(cheaper.code).toBe(5);
+  const offers = async (...words: string[]) => (await berth(['offers', '--all', ...words], [list(taken)])).out;
+  expect(await offers()).toMatch(/ 0 +0\.50 USD +1 more by preemption, image is there$/m);
+  expect(await offers('--interruptible')).not.toContain('preemption');
 });
 
 it('a start that fails is a failure, in the words of the instance', async () => {
@@ -152,11 +225,33 @@ it('a start that fails is a failure, in the words of the instance', async () => 
 });
 
 it('berth show says how an instance that is over starts again', async () => {
-  const whole = { ...RECORD, ports: [], env_names: [], usage: null, node: null, price_per_hour: null, disk_gb: null };
+  const whole = {
+    ...RECORD,
+    ports: [],
+    env_names: [],
+    usage: null,
+    node: null,
+    price_per_hour: null,
+    disk_gb: null,
+    billed_since: null,
+    silences: [],
+  };
   const failed = { ...whole, state: 'failed', reason: 'ContainerFailed', message: 'It ended.' };
   expect((await berth(['show', 'i-1'], [json(200, failed)])).out).toMatch(/^next step +berth start i-1$/m);
   const { code, out } = await berth(['show', 'i-1'], [json(200, whole)]);
   expect([code, out.includes('next step')]).toEqual([0, false]);
+  // Of what runs too: two hours that have ended, and an hour until now.
+  const since = new Date(Date.now() - 3_600_000).toISOString();
+  const runs = {
+    ...whole,
+    usage: { gpu_seconds: 7200, cost: '1.00', currency: 'USD' },
+    billed_since: since,
+    price_per_hour: '0.50',
+    currency: 'USD',
+  };
+  expect((await berth(['show', 'i-1'], [json(200, runs)])).out).toMatch(/^cost so far +1\.500\d USD, and it runs$/m);
+  const over = await berth(['show', 'i-1'], [json(200, { ...runs, billed_since: null })]);
+  expect(over.out).toMatch(/^cost so far +1\.0000 USD$/m);
 });
 
 describe('berth start', () => {
@@ -211,6 +306,36 @@ it('a followed log goes on at a replica that has yet to learn the key, and ends 
   expect([revoked.code, revoked.said]).toEqual([3, expect.stringContaining('berth: Invalid API key.')]);
   const never = await berth(['logs', '-f', 'i-1'], [json(200, RECORD), refused]);
   expect([never.code, never.seen.length]).toEqual([3, 2]);
+});
+
+describe('berth api', () => {
+  it('calls any path with the key, and prints the answer', async () => {
+    for (const path of ['/limits?a=b', 'limits?a=b', '/api/v1/limits?a=b']) {
+      const { code, out, seen } = await berth(['api', path], [json(200, { gpus_used: 1 })]);
+      expect([code, JSON.parse(out), seen[0]?.line]).toEqual([0, { gpus_used: 1 }, 'GET /api/v1/limits?a=b']);
+      expect(seen[0]?.headers.authorization).toBe(`Bearer ${KEY}`);
+    }
+  });
+
+  it('sends JSON of its input, and nothing that is none', async () => {
+    const words = ['api', '/instances/i-1', '--input', '-'];
+    const { seen } = await berth([...words, '-X', 'PATCH'], [json(200, {})], ['{"name":"x"}']);
+    expect([seen[0]?.line, seen[0]?.body]).toEqual(['PATCH /api/v1/instances/i-1', '{"name":"x"}']);
+    expect((await berth(words, [json(200, {})], ['{}'])).seen[0]?.line).toBe('POST /api/v1/instances/i-1');
+    expect(await berth(words, [json(200, {})], ['name=x'])).toMatchObject({ code: 2, seen: [] });
+  });
+
+  it('ends as other commands do where the server refuses', async () => {
+    expect((await berth(['api', '/instances/x'], [refuse(404, 'instance_not_found', 'No.')])).code).toBe(4);
+  });
+});
+
+it('an empty log is said to be empty, where all of it was asked for', async () => {
+  const log = json(200, { data: [], kept: false, start: 1, truncated: false });
+  const { out, said } = await berth(['logs', 'i-1'], [json(200, RECORD), log]);
+  expect([out, said]).toEqual(['', 'Nothing was written yet. berth logs -f waits for it.']);
+  for (const more of [['--tail', '0'], ['--json']])
+    expect((await berth(['logs', 'i-1', ...more], [json(200, RECORD), log])).said).toBe('');
 });
 
 it('a name stands for its instance, and two of the same name for none', async () => {

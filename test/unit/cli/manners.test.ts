@@ -109,6 +109,56 @@ describe('instances by a part of their id', () => {
   });
 });
 
+describe('berth rm --all', () => {
+  it('deletes all, after one question that names each, but for those that are deleted already', async () => {
+    const three: Answer = (response, seen) =>
+      (seen.line.startsWith('GET') ? list(FIRST, SECOND, { ...one('i-gone77'), state: 'deleting' }) : json(200, {}))(
+        response,
+        seen,
+      );
+    const { code, said, seen } = await berth(['rm', '--all'], [three], ['y']);
+    expect([code, said.match(/i-abc123 \(train\)|i-abd456 \(serve\)|Delete these 2/g)]).toEqual([
+      0,
+      ['i-abc123 (train)', 'i-abd456 (serve)', 'Delete these 2'],
+    ]);
+    expect(seen.map(({ line }) => line).slice(1)).toEqual([
+      'DELETE /api/v1/instances/i-abc123',
+      'DELETE /api/v1/instances/i-abd456',
+    ]);
+    expect((await berth(['rm', '--all'], [three], ['n'])).seen).toHaveLength(1);
+  });
+
+  it('asks for nothing where there are none, and takes no other words', async () => {
+    expect(await berth(['rm', '--all'], [list()])).toMatchObject({ code: 0, said: 'You have no instances.' });
+    for (const words of [
+      ['rm', '--all', 'train', '-y'],
+      ['rm', '-y'],
+    ])
+      expect(await berth(words, [two])).toMatchObject({ code: 2, seen: [] });
+  });
+});
+
+it('models say whether they answer, and what they cost', async () => {
+  const answer = list(
+    { id: 'a', ready_endpoints: 1, context_length: 8192 },
+    { id: 'b', ready_endpoints: 0, context_length: null, scales_from_zero: true },
+    {
+      id: 'c',
+      ready_endpoints: 0,
+      outside: true,
+      price_per_million_tokens: { input: '1', output: '2', currency: 'USD' },
+    },
+  );
+  const { out } = await berth(['models'], [answer]);
+  expect(out.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
+    ['MODEL', 'READY', 'CONTEXT', 'PER MILLION TOKENS', 'NOTES'],
+    ['a', 'yes', '8192', '-', '-'],
+    ['b', 'starts at a call', '-', '-', '-'],
+    ['c', 'no', '-', '1 in, 2 out USD', 'outside the cluster'],
+    [''],
+  ]);
+});
+
 it('older and common names are the same commands', async () => {
   for (const words of [['list'], ['ps'], ['ls']]) expect((await berth(words, [two])).out).toContain('i-abc123');
   const key = list({
@@ -149,13 +199,16 @@ describe('berth open', () => {
   });
 
   it('without an instance means the dashboard', async () => {
-    expect((await berth(['open'], [two])).out).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/dashboard\n$/);
+    for (const name of ['open', 'dashboard'])
+      expect((await berth([name], [two])).out).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/dashboard\n$/);
   });
 });
 
 describe('the columns of a text', () => {
   it('are those of its graphemes', () => {
     expect(['abc', 'é', 'e\u0301', '漢字', '👩‍👩‍👧', '🇩🇪', 'ｱ'].map(widthOf)).toEqual([3, 1, 1, 4, 2, 2, 1]);
+    // What is drawn in a column of its own, though it is one grapheme with the letter before it; and what is not drawn.
+    expect(['ก\u0e33', 'ｶﾞ', '\u0e01\u0e34', 'a\u200bb', '\u00ad', '\ufe10'].map(widthOf)).toEqual([2, 2, 1, 2, 0, 2]);
     expect(fitted('漢字漢字', 6)).toBe('漢字\u2026 ');
     expect(fitted('e\u0301e\u0301e\u0301', 2)).toBe('e\u0301\u2026');
     expect(fitted('ab', 4)).toBe('ab  ');

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { proxyOf } from '../../../src/cli/api/network.ts';
+import { proxyLogin, proxyOf } from '../../../src/cli/api/network.ts';
 import { createAuthority, issue } from '../../../tools/lib/x509.ts';
 import { finished } from '../../support/ssh-client.ts';
 
@@ -40,11 +40,26 @@ describe('the proxy of a URL', () => {
     expect(proxyOf(new URL(url), env)?.href).toBe(proxy);
   });
 
+  it('has the login as it is written, with escapes and without', () => {
+    const login = (address: string): string => {
+      const { 'proxy-authorization': header = '' } = proxyLogin(new URL(address));
+      return Buffer.from(header.replace('Basic ', ''), 'base64').toString();
+    };
+    expect(login('http://me:p%40ss@proxy')).toBe('me:p@ss');
+    expect(login('http://me:100%@proxy')).toBe('me:100%');
+  });
+
   it('is none with NO_PROXY=* or without a proxy, and that of the lower-case name comes first', () => {
     const url = new URL('https://gpu.example.com');
     expect(proxyOf(url, { ...env, NO_PROXY: '*' })).toBeUndefined();
     expect(proxyOf(url, {})).toBeUndefined();
     expect(proxyOf(url, { ...env, https_proxy: 'https://other' })?.href).toBe('https://other/');
+    for (const name of ['ALL_PROXY', 'all_proxy'])
+      expect(proxyOf(url, { [name]: 'proxy:1' })?.href).toBe('http://proxy:1/');
+    expect(proxyOf(url, { ALL_PROXY: 'socks5://other', HTTPS_PROXY: 'proxy:1' })?.href).toBe('http://proxy:1/');
+    expect(() => proxyOf(url, { all_proxy: 'socks5://proxy:1080' })).toThrow(
+      'all_proxy is no address of an HTTP proxy',
+    );
     expect(() => proxyOf(url, { HTTPS_PROXY: 'socks5://proxy:1080' })).toThrow(
       'HTTPS_PROXY is no address of an HTTP proxy',
     );

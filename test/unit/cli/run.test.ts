@@ -150,6 +150,18 @@ describe('berth run', () => {
     expect([result.code, result.out.trim(), result.said]).toEqual([0, '12000', result.said]);
   });
 
+  it('rents nothing where only simulated nodes have room, and gives back what was queued and came to be on one', async () => {
+    server.offer = { simulated: true };
+    const refused = await run('--', 'true');
+    expect([refused.code, server.calls]).toEqual([5, ['POST /offers/search']]);
+    expect(refused.said).toContain('Only simulated nodes have GPUs that fit');
+    server.offer = {};
+    server.state = { ...server.state, simulated: true };
+    const placed = await run('--', 'sleep', '60');
+    expect([placed.code, server.isDeleted]).toEqual([5, true]);
+    expect(placed.said).toContain('no program runs there');
+  });
+
   it('gives the instance back when it never starts', async () => {
     server.state = { state: 'failed', reason: 'ImagePullFailed', message: 'The registry says no.' };
     const { code, said } = await run('--', 'true');

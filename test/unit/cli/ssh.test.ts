@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { InstanceRecord } from '../../../src/wire/records.ts';
 import type { CliFailure } from '../../../src/cli/failure.ts';
+import { berth, list } from '../../support/scripted-cli.ts';
 import { hostsOf, loginOf, prependLine, remotePath, withHostKeys } from '../../../src/cli/commands/ssh.ts';
 
 const ssh = { host: 'gpu.example.com', port: 22, user: 'i-1.team', command: '', known_hosts: 'line' };
@@ -52,6 +53,26 @@ it('names that others chose shadow no host of the user', () => {
   ]);
   expect(hostsOf({ id: 'dev', name: 'dev' })).toEqual(['dev.berth']);
   expect(hostsOf({ id: 'i-1a2b3c4d5e6f', name: '* !x' })).toEqual(['i-1a2b3c4d5e6f', 'i-1a2b3c4d5e6f.berth']);
+});
+
+it('a name that is another instance’s, or that two have, leads to neither', async () => {
+  const home = mkdtempSync(join(tmpdir(), 'berth-hosts-'));
+  onTestFinished(() => rmSync(home, { recursive: true }));
+  const one = (id: string, name: string | null): object => ({ ...running({ known_hosts: null }), id, name });
+  const answer = list(
+    one('i-aaaaaaaaaaaa', 'i-bbbbbbbbbbbb'),
+    one('i-bbbbbbbbbbbb', 'train'),
+    one('i-cccccccccccc', 'train'),
+    { ...one('i-dddddddddddd', 'serve'), state: 'stopped' },
+    one('i-eeeeeeeeeeee', 'serve'),
+    one('i-ffffffffffff', 'lab'),
+  );
+  expect((await berth(['ssh', '--config'], [answer], [], { env: { HOME: home } })).code).toBe(0);
+  const hosts = readFileSync(join(home, '.config/berth/ssh_config'), 'utf8').match(/^Host .*$/gm);
+  expect(hosts).toEqual([
+    ...['a', 'b', 'c', 'e'].map((letter) => `Host i-${letter.repeat(12)} i-${letter.repeat(12)}.berth`),
+    'Host i-ffffffffffff i-ffffffffffff.berth lab.berth',
+  ]);
 });
 
 describe('a file of the user', () => {

@@ -60,6 +60,8 @@ const INSTANCE = {
   expires_at: null,
   idle_timeout: null,
   max_duration: '12h',
+  billed_since: null,
+  silences: [],
   place_in_line: null,
   ssh: null,
   warnings: ['No SSH key opens the instance, so nobody can log in. Add one with berth ssh-keys add FILE.'],
@@ -102,6 +104,13 @@ const TEMPLATE = {
   shared: true,
   hash_id: 'abcdef0123456789',
 };
+const MODEL = {
+  id: 'Qwen/Qwen3-235B-A22B-Instruct-2507',
+  ready_endpoints: 2,
+  context_length: 262_144,
+  outside: true,
+  price_per_million_tokens: { input: '0.20', cached_input: '0.10', output: '0.60', currency: 'USD' },
+};
 const HOUR = {
   instance_id: INSTANCE.id,
   step_seconds: 15,
@@ -139,7 +148,7 @@ function answerTo(line: string): unknown {
   if (path.startsWith('/webhooks/')) return HOOK;
   if (path === '/templates') return isRead ? listOf(TEMPLATE) : TEMPLATE;
   if (path.startsWith('/templates/')) return TEMPLATE;
-  if (path === '/models') return listOf({ id: 'Qwen/Qwen3-235B-A22B-Instruct-2507', owned_by: 'berth' });
+  if (path === '/models') return listOf(MODEL);
   if (path === '/usage')
     return {
       from: '2026-11-01',
@@ -179,6 +188,7 @@ const LINES: Readonly<
   whoami: [['whoami']],
   profiles: [['profiles']],
   'profiles use': [['profiles use work']],
+  api: [['api /limits']],
   offers: [['offers'], ['offers --all']],
   rent: [[`rent --offer ${OFFER.id} --name x --yes --no-wait`]],
   // In run.test.ts.
@@ -196,7 +206,7 @@ const LINES: Readonly<
   start: [[`start ${I} --no-wait`]],
   extend: [[`extend ${I} 1h`]],
   set: [[`set ${I} --label x`]],
-  rm: [[`rm ${I} --yes`], [`rm ${I}`, /\[y\/N\] /, 'y']],
+  rm: [[`rm ${I} --yes`], ['rm --all --yes'], [`rm ${I}`, /\[y\/N\] /, 'y']],
   'ssh-keys': [['ssh-keys']],
   'ssh-keys add': [['ssh-keys add'], ['ssh-keys add HOME/.ssh/id_ed25519.pub --name laptop']],
   'ssh-keys rm': [['ssh-keys rm laptop']],

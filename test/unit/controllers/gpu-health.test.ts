@@ -137,7 +137,7 @@ describe('an instance with an unhealthy GPU', () => {
       do: 'end',
       ending: {
         reason: 'GPUUnhealthy',
-        message: 'GPU b was unhealthy for 60 seconds, and spec.onGPUFailure is Restart.',
+        message: 'GPU b was unhealthy for 60 seconds, for which the instance is to start again.',
       },
     });
   });

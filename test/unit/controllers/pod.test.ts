@@ -105,7 +105,7 @@ describe('root', () => {
     const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
     const { pod, ending, after } = await start({ runAsRoot: true }, { namespaceLabels: labels });
     expect([pod, after?.claim]).toEqual([undefined, undefined]);
-    expect(ending).toMatchObject({ reason: 'ForbiddenRoot', message: expect.stringContaining('Remove it') });
+    expect(ending).toMatchObject({ reason: 'ForbiddenRoot', message: expect.stringContaining('Rent without root') });
   });
 });
 
@@ -171,10 +171,7 @@ describe('a private image', () => {
   });
 
   test.each([
-    [
-      [],
-      'no basic auth credentials. If the image is private, name a Secret for its registry in spec.imagePullSecrets.',
-    ],
+    [[], 'no basic auth credentials. If the image is private, name credentials for its registry.'],
     [
       [{ name: 'team' }, { name: 'gone' }],
       'no basic auth credentials. The kubelet asked with the imagePullSecrets team, gone and passes over one that does not exist.',

@@ -223,9 +223,24 @@ describe('a field of another form', () => {
     });
   });
 
+  it.each([
+    [{ gpu: 'l4' }, { gpu: 'expected an object such as {"name": "NVIDIA-L4", "count": 1}' }],
+    [{ ssh_key_ids: 7 }, { ssh_key_ids: 'expected an array of ids such as [1234567890]' }],
+    [{ ssh_key_ids: ['laptop'] }, { 'ssh_key_ids[0]': 'expected an id, which is an integer' }],
+    [{ ssh_key_ids: [1.5] }, { 'ssh_key_ids[0]': 'expected an id, which is an integer' }],
+    [{ command: 'bash' }, { command: 'expected an array with a text for each word, such as ["python", "train.py"]' }],
+    [{ max_duration: 3600 }, { max_duration: 'expected a text such as "12h"' }],
+    [{ idle_timeout: { minutes: 30 } }, { idle_timeout: 'expected a text such as "12h"' }],
+    [{ max_price_per_hour: 1.5 }, { max_price_per_hour: 'expected a text such as "2.49"' }],
+  ])('has its form said too: %j', (body, fields) => {
+    expect(expected(body)).toEqual(fields);
+  });
+
   it('is named as JSON names it where it has no form of its own', () => {
-    expect(expected({ gpu: 'l4' })).toEqual({ gpu: 'expected object' });
-    expect(expected({ ssh_key_ids: [1.5] })).toEqual({ 'ssh_key_ids[0]': 'expected integer' });
+    expect(expected({ run_as_root: 'true', disk_gb: 1.5 })).toEqual({
+      run_as_root: 'expected boolean',
+      disk_gb: 'expected integer',
+    });
   });
 
   it('says that a port and a name of one come once', () => {

@@ -1,12 +1,11 @@
 import { expect, it } from 'vitest';
 import type { FleetGpus, FleetNode } from '../../../src/http/features/fleet/schema.ts';
-import { tilesOf } from '../../../src/web/page/fleet/tiles.ts';
+import { countsOf, inWords, tilesOf } from '../../../src/web/page/fleet/tiles.ts';
 
 const COLOURS = new Map([['team', 0]]);
 
-/** How many tiles of each kind a node shows whose eight GPUs are in these states. */
-function tiles(gpus: Partial<FleetGpus>): { count: number; kinds: Record<string, number>; failed: string[] } {
-  const kind: FleetGpus = {
+function kindOf(gpus: Partial<FleetGpus>): FleetGpus {
+  return {
     gpu_name: 'NVIDIA-A100-SXM4-80GB',
     resource: 'nvidia.com/gpu',
     isolation: 'whole',
@@ -18,7 +17,10 @@ function tiles(gpus: Partial<FleetGpus>): { count: number; kinds: Record<string,
     instances: [],
     ...gpus,
   };
-  const node: FleetNode = {
+}
+
+function nodeWith(...gpus: FleetGpus[]): FleetNode {
+  return {
     name: 'n',
     pool: 'default',
     state: 'ready',
@@ -26,9 +28,14 @@ function tiles(gpus: Partial<FleetGpus>): { count: number; kinds: Record<string,
     simulated: false,
     driver_version: null,
     cuda_version: null,
-    gpus: [kind],
+    gpus,
   };
-  const shown = tilesOf(kind, node, COLOURS);
+}
+
+/** How many tiles of each kind a node shows whose eight GPUs are in these states. */
+function tiles(gpus: Partial<FleetGpus>): { count: number; kinds: Record<string, number>; failed: string[] } {
+  const kind = kindOf(gpus);
+  const shown = tilesOf(kind, nodeWith(kind), COLOURS);
   const groups = Object.groupBy(shown, (tile) => tile.kind);
   const kinds = Object.fromEntries(Object.entries(groups).map(([name, of]) => [name, of.length]));
   const failed = shown.filter(({ isUnhealthy }) => isUnhealthy).map(({ title }) => title);
@@ -58,4 +65,15 @@ it('an unhealthy GPU that an instance has is one of its tiles, with its id', () 
 it('where the kubelet does not say who has it, it has a tile of its own', () => {
   const { kinds } = tiles({ unhealthy: 1, instances: [holder(8, [])] });
   expect(kinds).toEqual({ tenant: 8, unhealthy: 1 });
+});
+
+it('a slice and a share are no GPU, and are counted as what they are', () => {
+  const slices = kindOf({ isolation: 'mig', total: 7, free: 6, others: 1 });
+  const shares = kindOf({ isolation: 'time_sliced', total: 4, free: 4 });
+  const said = (...gpus: FleetGpus[]): string => inWords(countsOf([nodeWith(...gpus)]));
+  expect(said(kindOf({ free: 6, instances: [holder(2, [])] }), slices, shares)).toBe(
+    '8 GPUs, 7 MIG slices, 4 shares of time-sliced GPUs: 2 rented, 1 with other pods, 16 free',
+  );
+  expect(said(kindOf({ total: 1, free: 1 }))).toBe('1 GPU: 0 rented, 1 free');
+  expect(said()).toBe('0 GPUs: 0 rented, 0 free');
 });

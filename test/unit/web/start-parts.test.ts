@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { partsOf } from '../../../src/web/page/instances/start-parts.ts';
-import { costSoFar } from '../../../src/web/page/parts/words.ts';
+import { costSoFar } from '../../../src/wire/cost-so-far.ts';
 import type { InstanceRecord } from '../../../src/wire/records.ts';
 
 const at = (second: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();

@@ -109,7 +109,7 @@ function gpuFailure(observed: Observed): Deadline | undefined {
   const { unhealthy = [] } = gpuHealth(observed) ?? {};
   if (unhealthy.length === 0) return undefined;
   const since = Math.min(...unhealthy.map((gpu) => Date.parse(gpu.since)));
-  const message = `${gpusAre(unhealthy, 'was')} unhealthy for ${GPU_GRACE_MS / 1000} seconds, and spec.onGPUFailure is Restart.`;
+  const message = `${gpusAre(unhealthy, 'was')} unhealthy for ${GPU_GRACE_MS / 1000} seconds, for which the instance is to start again.`;
   return { at: since + GPU_GRACE_MS, ending: { reason: 'GPUUnhealthy', message } };
 }
 

@@ -8,7 +8,8 @@ import {
   onStartSchema,
   portsSchema,
 } from '../../../resources/instance-template.ts';
-import { formed, wellFormed } from '../../interface/schema.ts';
+import { formed } from '../../../resources/schema.ts';
+import { wellFormed } from '../../interface/schema.ts';
 
 // What an instance runs, as both an instance and a template may say it. The rules are those of the resources.
 

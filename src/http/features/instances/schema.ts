@@ -7,6 +7,7 @@ import {
 } from '../../../resources/image.ts';
 import { gpuInstanceSpecSchema, STAGES } from '../../../resources/instances/gpu-instance.ts';
 import { type InstanceState, READY_REASONS, type ReadyReason } from '../../../resources/instances/instance-state.ts';
+import { formed } from '../../../resources/schema.ts';
 import {
   anyIntegerSchema,
   deletedOf,
@@ -38,13 +39,16 @@ const GPU_FAILURE = ['keep', 'restart'] as const;
 const gpu = spec.gpu.unwrap().shape;
 
 const wantedGpuSchema = z
-  .strictObject({
-    name: wellFormed(gpu.product.unwrap()).describe('gpu_name of an offer.').nullish(),
-    count: gpu.count.unwrap().describe('Number of GPUs, or of MIG slices: 1 (default) or more.').nullish(),
-    memory_mb: gpu.memoryMb.unwrap().describe('Least memory of one GPU or MIG slice, in MiB.').nullish(),
-    isolation: isolationSchema.nullish(),
-    mig_profile: gpu.migProfile.unwrap().describe('MIG profile, for example 1g.10gb.').nullish(),
-  })
+  .strictObject(
+    {
+      name: wellFormed(gpu.product.unwrap()).describe('gpu_name of an offer.').nullish(),
+      count: gpu.count.unwrap().describe('Number of GPUs, or of MIG slices: 1 (default) or more.').nullish(),
+      memory_mb: gpu.memoryMb.unwrap().describe('Least memory of one GPU or MIG slice, in MiB.').nullish(),
+      isolation: isolationSchema.nullish(),
+      mig_profile: gpu.migProfile.unwrap().describe('MIG profile, for example 1g.10gb.').nullish(),
+    },
+    formed('an object such as {"name": "NVIDIA-L4", "count": 1}'),
+  )
   .superRefine(({ isolation, mig_profile: profile }, context) => {
     if (!profile || !isolation || isolation === 'mig') return;
     const message = 'expected mig, or no isolation, with mig_profile';
@@ -112,7 +116,7 @@ export const createInstanceSchema = named(
         .describe('Measure the instance from inside: GET /instances/{instanceId}/metrics.')
         .nullish(),
       ssh_key_ids: z
-        .array(z.int())
+        .array(z.int(formed('an id, which is an integer')), formed('an array of ids such as [1234567890]'))
         .max(LIMITS.sshKeyIds)
         .describe('SSH keys that open the instance. Absent or empty: all keys of the tenant.')
         .nullish(),
@@ -171,7 +175,7 @@ export const updateInstanceSchema = named(
         .describe('Most that a start may cost per hour, from the next one on; null: the price that was seen at first.')
         .nullish(),
       ssh_key_ids: z
-        .array(z.int())
+        .array(z.int(formed('an id, which is an integer')), formed('an array of ids such as [1234567890]'))
         .max(LIMITS.sshKeyIds)
         .describe('SSH keys that open the instance from now on. null or empty: all keys of the tenant.')
         .nullish(),

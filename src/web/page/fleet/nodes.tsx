@@ -43,7 +43,7 @@ function Gpus({ gpus, node, colours }: { gpus: FleetGpus; node: FleetNode; colou
       <span class="soft">
         {name}
         {mb > 0 && `, ${memory(mb)}`}
-        {isolation === 'time_sliced' && ', shared in time'}
+        {isolation === 'time_sliced' && ', time-sliced'}
       </span>
       <span class="tiles" role="img" aria-label={inWords(countsOf([{ ...node, gpus: [gpus] }]))}>
         {tilesOf(gpus, node, colours).map((tile, at) => (

@@ -55,7 +55,10 @@ export function tilesOf(gpus: FleetGpus, node: FleetNode, colours: ReadonlyMap<s
 }
 
 export interface Counts {
-  gpus: number;
+  /** By how they are shared: a card in slices is one GPU, and nobody says how many cards there are. */
+  whole: number;
+  mig: number;
+  time_sliced: number;
   rented: number;
   others: number;
   free: number;
@@ -63,14 +66,14 @@ export interface Counts {
   unhealthy: number;
 }
 
-const NONE: Counts = { gpus: 0, rented: 0, others: 0, free: 0, closed: 0, unhealthy: 0 };
+const NONE: Counts = { whole: 0, mig: 0, time_sliced: 0, rented: 0, others: 0, free: 0, closed: 0, unhealthy: 0 };
 
 /** How many GPUs the nodes have, and what becomes of them. */
 export function countsOf(nodes: readonly FleetNode[]): Counts {
   const counts = { ...NONE };
   for (const { state, gpus } of nodes) {
-    for (const { total, instances, others, free, unhealthy } of gpus) {
-      counts.gpus += total;
+    for (const { isolation, total, instances, others, free, unhealthy } of gpus) {
+      counts[isolation] += total;
       counts.rented += instances.reduce((sum, one) => sum + one.gpu_count, 0);
       counts.others += others;
       counts.unhealthy += unhealthy;
@@ -81,8 +84,14 @@ export function countsOf(nodes: readonly FleetNode[]): Counts {
   return counts;
 }
 
+const NAMES = {
+  whole: ['GPU', 'GPUs'],
+  mig: ['MIG slice', 'MIG slices'],
+  time_sliced: ['share of a time-sliced GPU', 'shares of time-sliced GPUs'],
+} as const;
+
 /** The same in words, for those who cannot see the tiles. */
-export function inWords({ gpus, rented, others, free, closed, unhealthy }: Counts): string {
+export function inWords({ rented, others, free, closed, unhealthy, ...counts }: Counts): string {
   const parts = [
     `${rented} rented`,
     ...(others > 0 ? [`${others} with other pods`] : []),
@@ -90,5 +99,8 @@ export function inWords({ gpus, rented, others, free, closed, unhealthy }: Count
     ...(closed > 0 ? [`${closed} on closed nodes`] : []),
     ...(unhealthy > 0 ? [`${unhealthy} out of service`] : []),
   ];
-  return `${gpus} ${gpus === 1 ? 'GPU' : 'GPUs'}: ${parts.join(', ')}`;
+  const amounts = (['whole', 'mig', 'time_sliced'] as const)
+    .filter((kind) => counts[kind] > 0)
+    .map((kind) => `${counts[kind]} ${NAMES[kind][counts[kind] === 1 ? 0 : 1]}`);
+  return `${amounts.join(', ') || '0 GPUs'}: ${parts.join(', ')}`;
 }

@@ -1,5 +1,6 @@
+import { costSoFar } from '../../../wire/cost-so-far.ts';
 import type { InstanceRecord } from '../../../wire/records.ts';
-import { costSoFar, STATES, titleOf } from '../parts/words.ts';
+import { STATES, titleOf } from '../parts/words.ts';
 
 export type Column = 'name' | 'state' | 'gpus' | 'cost' | 'age';
 

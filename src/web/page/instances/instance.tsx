@@ -1,9 +1,10 @@
+import { costSoFar } from '../../../wire/cost-so-far.ts';
 import type { InstanceRecord } from '../../../wire/records.ts';
 import type { ComponentChildren } from 'preact';
 import { useCallback, useState } from 'preact/hooks';
 import { useFollow } from '../calls/follow.ts';
 import { Alert, Link } from '../parts/controls.tsx';
-import { costSoFar, duration, gpus, memory, money, titleOf } from '../parts/words.ts';
+import { duration, gpus, memory, money, titleOf } from '../parts/words.ts';
 import { now } from '../state.ts';
 import { Actions } from './actions.tsx';
 import { Charts } from './charts.tsx';

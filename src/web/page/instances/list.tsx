@@ -1,9 +1,10 @@
+import { costSoFar } from '../../../wire/cost-so-far.ts';
 import type { InstanceRecord } from '../../../wire/records.ts';
 import { type Signal, signal, useComputed } from '@preact/signals';
 import { useMemo, useState } from 'preact/hooks';
 import { type ServerEvent, useFollow } from '../calls/follow.ts';
 import { Alert, Dialog, Empty, Link } from '../parts/controls.tsx';
-import { age, costSoFar, gpus, money, STATES, titleOf } from '../parts/words.ts';
+import { age, gpus, money, STATES, titleOf } from '../parts/words.ts';
 import { mayWrite, roughly, tenant } from '../state.ts';
 import { Actions } from './actions.tsx';
 import { arranged, type Column, type ListWish, NEWEST } from './arrange.ts';

@@ -264,7 +264,7 @@ export function pullWords(pod: Pod, { container, message }: Pick<WaitingState, '
     return `${said} It is an image of Berth: tell the operator of this cluster.`;
   const names = pod.spec?.imagePullSecrets?.map(({ name }) => name ?? '') ?? [];
   return names.length === 0
-    ? `${said} If the image is private, name a Secret for its registry in spec.imagePullSecrets.`
+    ? `${said} If the image is private, name credentials for its registry.`
     : `${said} The kubelet asked with the imagePullSecrets ${names.join(', ')} and passes over one that does not exist.`;
 }
 

@@ -50,7 +50,7 @@ export function forbiddenRoot(
   space: Namespace | undefined,
 ): Ending | undefined {
   if (runAsRoot !== true || !isRestricted(space)) return undefined;
-  const message = `spec.runAsRoot is true, and namespace ${space?.metadata.name} enforces Pod Security restricted, which allows no root. Remove it, and choose an image that runs as a numbered user other than root.`;
+  const message = `The instance asks to be root, and namespace ${space?.metadata.name} enforces Pod Security restricted, which allows no root. Rent without root, with an image that runs as a numbered user.`;
   return { reason: 'ForbiddenRoot', message };
 }
 

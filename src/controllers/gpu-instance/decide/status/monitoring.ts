@@ -55,7 +55,7 @@ function byDcgm({ exporter }: Observed): Found | undefined {
 export function monitoring(observed: Observed): Found {
   const { instance, pod, monitor } = observed;
   if (!instance.spec.installMonitoring) {
-    return { status: 'False', reason: 'NotRequested', message: 'spec.installMonitoring is false.' };
+    return { status: 'False', reason: 'NotRequested', message: 'Nobody asked for monitoring.' };
   }
   if (pod?.spec?.nodeName === undefined) {
     return { status: 'Unknown', reason: 'NoPod', message: 'There is no pod yet.' };

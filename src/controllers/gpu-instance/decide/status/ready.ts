@@ -106,9 +106,9 @@ function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
     const said = isOver && ending.reason !== 'Stopped' ? ending.message : (loss?.message ?? stoppedBy(ending));
     const deleted = deletionAt(observed);
     if (deleted !== undefined && Number.isFinite(deleted)) {
-      const limit = ending?.reason === 'Idle' ? 'idleTimeout' : 'maxDuration';
+      const limit = ending?.reason === 'Idle' ? 'idle timeout' : 'longest duration';
       const when = new Date(deleted).toISOString();
-      const message = `${sentence(said)} The instance is deleted at ${when}, because spec.onExpiry is Delete. To keep it, lengthen spec.${limit}, or set spec.onExpiry to Stop.`;
+      const message = `${sentence(said)} The instance is deleted at ${when}, as it was rented. To keep it, lengthen its ${limit}, or let it stop in place of being deleted.`;
       return { reason, message };
     }
     // How it starts again each surface says in its own words.
