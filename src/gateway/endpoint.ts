@@ -16,8 +16,17 @@ export interface ServerLoad {
   kvUsage: number;
   /** Counts up while the engine computes. Absent where no counter of the engine does so all the time. */
   steps?: number | undefined;
+  /** Tokens that it has ever written. Absent where the engine does not count them as it writes. */
+  written?: number | undefined;
   /** When it was read: milliseconds, monotonic. */
   at: number;
+}
+
+/** A counter that went back belongs to a server that was started again. */
+function writtenPerSecond(before: ServerLoad | undefined, { written, at }: ServerLoad): number | undefined {
+  if (before?.written === undefined || written === undefined) return undefined;
+  const rate = ((written - before.written) * 1000) / (at - before.at);
+  return rate >= 0 && Number.isFinite(rate) ? rate : undefined;
 }
 
 /** One request that was sent to an endpoint and has not ended. Times are milliseconds, monotonic. */
@@ -67,6 +76,8 @@ export class Endpoint {
   /** What runs it, where that may scale to zero. */
   workload: string | undefined;
   load: ServerLoad | undefined;
+  /** Tokens that it wrote in a second between the last two readings of its metrics. */
+  tokensPerSecond: number | undefined;
   /** When `steps` was last seen to have changed. Milliseconds, monotonic. */
   movedAt = 0;
   /** Requests of this process under way. */
@@ -123,6 +134,7 @@ export class Endpoint {
   /** Its metrics were read. */
   measured(load: ServerLoad): void {
     if (load.steps !== this.load?.steps) this.movedAt = load.at;
+    this.tokensPerSecond = writtenPerSecond(this.load, load);
     this.load = load;
     this.window.note(load, this.inFlight);
   }

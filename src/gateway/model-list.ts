@@ -17,8 +17,11 @@ export interface ModelRecord {
   /** What else it takes, as paths of this interface. */
   endpoints: string[];
   ready_endpoints: number;
-  /** Requests of all callers at its servers: those that are worked on, and those that wait. Absent when no server says. */
-  load?: { running: number; waiting: number };
+  /**
+   * Requests of all callers at its servers: those that are worked on, and those that wait. Absent when no server says.
+   * The tokens that these servers write in a second are absent where the engine does not count them as it writes.
+   */
+  load?: { running: number; waiting: number; tokens_per_second?: number };
   /**
    * Calls that wait in this replica of the gateway until a server has room, and seconds that one of the caller's tenant
    * would wait that came now: null while nobody knows. Absent where none waits.
@@ -68,7 +71,7 @@ function modelRecord(model: Model, { lineOf, mayCall }: Seen): ModelRecord {
     dialects: { chat: support('chat'), responses: support('responses'), messages: support('messages') },
     endpoints: endpoints.map((route) => PLAIN_ROUTES[route].path),
     ready_endpoints: readyCount,
-    ...(load !== undefined && { load }),
+    ...(load !== undefined && { load: loadRecord(load) }),
     ...(line !== undefined && { queue: { waiting: line.waiting, expected_wait_seconds: secondsOf(line.expectedMs) } }),
     ...(fallback !== undefined && fallbacks.length > 0 && { fallbacks: { models: fallbacks, on: fallback.on } }),
     context_length: facts?.contextLength ?? null,
@@ -86,6 +89,11 @@ function modelRecord(model: Model, { lineOf, mayCall }: Seen): ModelRecord {
       },
     }),
   };
+}
+
+function loadRecord({ running, waiting, tokensPerSecond }: NonNullable<Model['load']>): ModelRecord['load'] {
+  const speed = tokensPerSecond === undefined ? {} : { tokens_per_second: Math.round(tokensPerSecond) };
+  return { running, waiting, ...speed };
 }
 
 function secondsOf(ms: number | undefined): number | null {

@@ -34,6 +34,12 @@ const VIEWS = [
 
 const PAGE = { file: 'index.html', type: 'text/html; charset=utf-8' } as const;
 
+/** Each part of the page with its states, for those who change them: only in a local cluster. */
+const SHEET = [
+  { paths: ['/parts'], ...PAGE },
+  { paths: ['/sheet.js'], file: 'built/sheet.js', type: 'text/javascript; charset=utf-8' },
+] as const;
+
 const FILES = [
   { paths: VIEWS, ...PAGE },
   { paths: ['/app.js'], file: 'built/app.js', type: 'text/javascript; charset=utf-8' },
@@ -54,7 +60,7 @@ function notBuilt(): never {
   throw new ApiError('not_found', 'The page is not built. Run `npm run build:page`, and start Berth again.');
 }
 
-function fileAt({ file, type }: Pick<(typeof FILES)[number], 'file' | 'type'>): RequestHandler {
+function fileAt({ file, type }: { file: string; type: string }): RequestHandler {
   const path = new URL(file, FOLDER);
   // A checkout has no bundle before the first build, and the roles without a page need none.
   const read = existsSync(path) ? (): Buffer => readFileSync(path) : notBuilt;
@@ -62,9 +68,9 @@ function fileAt({ file, type }: Pick<(typeof FILES)[number], 'file' | 'type'>): 
 }
 
 /** The page, and the files that it loads. */
-function pageRouter(): Router {
+function pageRouter(isLocal: boolean): Router {
   const router = Router({ caseSensitive: true });
-  for (const one of FILES) router.get([...one.paths], fileAt(one));
+  for (const one of isLocal ? [...FILES, ...SHEET] : FILES) router.get([...one.paths], fileAt(one));
   return router;
 }
 
@@ -105,7 +111,7 @@ export function dashboardRouter(deps: WebDeps): Router {
   const context: WebContext = { ...deps, users: new SignedInUsers(deps), readJson };
   const router = Router({ caseSensitive: true });
   router.use(POLICY);
-  router.use(pageRouter());
+  router.use(pageRouter(deps.codes !== undefined));
   router.use(compress());
   router.use('/api', (_request, response, next) => {
     // Answers have tokens and names of users.

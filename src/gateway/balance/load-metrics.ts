@@ -7,6 +7,8 @@ interface Names {
   kvUsage: readonly string[];
   /** Counters that move while the engine computes, whatever it computes. */
   steps?: readonly string[];
+  /** A counter of tokens that moves with each of them. Those of SGLang and llama.cpp move when a call ends. */
+  written?: readonly string[];
 }
 
 /** More series of one name are not read: no server has as many data-parallel ranks. */
@@ -26,6 +28,7 @@ const NAMES: Partial<Record<Engine, Names>> = {
     kvUsage: ['vllm:kv_cache_usage_perc', 'vllm:gpu_cache_usage_perc'],
     // The last counts the iterations, which also move in a long prefill. SGLang's counters move when a call ends.
     steps: ['vllm:generation_tokens_total', 'vllm:prompt_tokens_total', 'vllm:iteration_tokens_total_count'],
+    written: ['vllm:generation_tokens_total'],
   },
   sglang: { waiting: ['sglang:num_queue_reqs'], running: ['sglang:num_running_reqs'], kvUsage: ['sglang:token_usage'] },
   'llama.cpp': { waiting: ['llamacpp:requests_deferred'], running: ['llamacpp:requests_processing'], kvUsage: [] },
@@ -51,6 +54,7 @@ export function parseLoad(engine: Engine, text: string, at: number): ServerLoad 
     running: first(names.running)?.sum ?? 0,
     kvUsage: first(names.kvUsage)?.max ?? 0,
     steps: sumOf(text, names.steps ?? []),
+    written: sumOf(text, names.written ?? []),
     at,
   };
 }

@@ -97,14 +97,17 @@ export class Model {
   }
 
   /** Requests of all callers at the servers, as these said in the last seconds; undefined when none says. */
-  get load(): { running: number; waiting: number } | undefined {
+  get load(): { running: number; waiting: number; tokensPerSecond: number | undefined } | undefined {
     const now = this.#clock.monotonic();
-    const reported = this.members.flatMap(({ endpoint }) =>
-      endpoint.available ? (freshLoad(endpoint, now) ?? []) : [],
-    );
-    if (reported.length === 0) return undefined;
-    const sum = (one: 'running' | 'waiting'): number => reported.reduce((total, load) => total + load[one], 0);
-    return { running: sum('running'), waiting: sum('waiting') };
+    const fresh = this.members.flatMap(({ endpoint }) => {
+      const load = endpoint.available ? freshLoad(endpoint, now) : undefined;
+      return load === undefined ? [] : [{ ...load, speed: endpoint.tokensPerSecond }];
+    });
+    if (fresh.length === 0) return undefined;
+    const sum = (one: 'running' | 'waiting'): number => fresh.reduce((total, load) => total + load[one], 0);
+    const speeds = fresh.flatMap(({ speed }) => speed ?? []);
+    const tokensPerSecond = speeds.length === 0 ? undefined : speeds.reduce((total, speed) => total + speed, 0);
+    return { running: sum('running'), waiting: sum('waiting'), tokensPerSecond };
   }
 
   /**

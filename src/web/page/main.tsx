@@ -1,5 +1,5 @@
-import { render } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { type ComponentType, render } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
 import { AccessView } from './access/access.tsx';
 import { RegistriesView } from './access/registries.tsx';
 import { KeysView } from './access/ssh-keys.tsx';
@@ -29,11 +29,25 @@ function NoView() {
   );
 }
 
+/** Each part with its states. Only a local cluster serves its script, which nobody else needs. */
+function Parts() {
+  const [Sheet, setSheet] = useState<ComponentType | null>();
+  useEffect(() => {
+    void import('./parts/sheet.tsx').then(
+      (found) => setSheet(() => found.Sheet),
+      () => setSheet(null),
+    );
+  }, []);
+  if (Sheet === null) return <NoView />;
+  return Sheet === undefined ? null : <Sheet />;
+}
+
 /** Views that have an address for each of their things. */
 const WITH_ID: ReadonlySet<string> = new Set(['instances', 'rent']);
 
 function Current() {
   const [place = '', id = '', ...more] = view.value;
+  if (view.value.join('/') === 'parts') return <Parts />;
   if (!isPlace(place) || more.length > 0 || (id !== '' && !WITH_ID.has(place))) return <NoView />;
   // Another tenant is another view: nothing of the one before may stand under its name.
   const key = tenant.value;

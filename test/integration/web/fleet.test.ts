@@ -129,7 +129,9 @@ describeWith('chromium')('in a browser', () => {
     const { page, findings, picture } = view;
     await view.signIn(operator.token);
     await page.getByRole('link', { name: 'Fleet' }).click();
-    const card = page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: node }) });
+    const cell = page.getByRole('option', { name: `${node}: ` });
+    await cell.click();
+    const card = page.getByRole('region', { name: node, exact: true });
     await card.getByRole('img', { name: '4 GPUs: 0 rented, 4 free' }).waitFor();
     await rent('first', 2);
     await card.getByRole('img', { name: '4 GPUs: 2 rented, 2 free' }).waitFor();
@@ -142,12 +144,16 @@ describeWith('chromium')('in a browser', () => {
       await rent('work', count, product, otherTenant(word));
       await page.getByRole('row', { name: new RegExp(`^${otherTenant(word)} ${count} `) }).waitFor();
     }
-    await page.getByRole('row', { name: new RegExp(`${tenant.name}/second`) }).waitFor();
+    const line = page.getByRole('region', { name: /^Waiting for GPUs/ });
+    await line.getByRole('link', { name: `${tenant.name}/second` }).waitFor();
     await tenant.client.patch(NODES, { name: node }, { spec: { unschedulable: true } }, { type: 'merge' });
     await card.getByText('Cordoned', { exact: true }).waitFor();
     await card.getByRole('img', { name: '4 GPUs: 2 rented, 0 free, 1 on closed nodes, 1 out of service' }).waitFor();
-    await card.getByText('1 instance').waitFor();
-    expect(await findings()).toEqual([]);
+    expect(await cell.getAttribute('aria-label')).toMatch(/: Cordoned · 4 GPUs: 2 rented, .* · added just now$/);
+    for (const look of ['Load', 'Health', 'Age', 'Tenant']) {
+      await page.getByRole('radio', { name: look }).check();
+      expect(await findings()).toEqual([]);
+    }
     await picture('fleet');
   });
 
@@ -155,9 +161,7 @@ describeWith('chromium')('in a browser', () => {
     const { page } = view;
     await page.getByLabel('Only with trouble').check();
     await page.getByPlaceholder('Node, pool or GPU').fill(PRODUCT);
-    expect(await page.locator('.node').count()).toBe(1);
-    await page.locator('.node summary').focus();
-    await page.keyboard.press('Enter');
+    expect(await page.getByRole('option').count()).toBe(1);
     await page.getByRole('link', { name: `${tenant.name}/first` }).click();
     await page.getByRole('heading', { level: 1, name: 'first' }).waitFor();
   });

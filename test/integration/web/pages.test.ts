@@ -14,6 +14,7 @@ const PASSWORD = 'hunter2-and-a-half';
 const METRICS = 'vllm:num_requests_running 7\nvllm:num_requests_waiting 3\n';
 const ANSWER = 'So that they have a place to rest. The harbour knows where each of them lies.';
 const MODEL = 'Qwen/Qwen3-8B';
+const OTHER = 'small';
 
 let world: DashboardWorld;
 let tenant: DashboardWorld['tenant'];
@@ -31,7 +32,7 @@ beforeAll(async () => {
   engine = await serveModel(
     { client: tenant.client, name: world.namespace },
     {
-      models: [MODEL],
+      models: [MODEL, OTHER],
       dialects: ['chat', 'messages'],
       contextLength: 40_960,
       metrics: METRICS,
@@ -254,6 +255,32 @@ describeWith('chromium')('the pages of the dashboard', () => {
     await page.getByRole('alert').filter({ hasText: 'The prompt is no prompt.' }).waitFor();
     // The click on Stop sent nothing.
     expect(engine.received).toHaveLength(6);
+  });
+
+  it('two models answer side by side, and say how fast', async () => {
+    const { page, findings, picture } = view;
+    engine.behave({ kind: 'answer', reply: { text: ANSWER, outputTokens: 9 }, gapMs: 20 });
+    await page.getByLabel('Compare with').selectOption(OTHER);
+    await page.getByRole('button', { name: 'Send' }).click();
+    for (const name of [MODEL, OTHER]) {
+      await page
+        .getByRole('region', { name: `Answer of ${name}`, exact: true })
+        .filter({ hasText: ANSWER })
+        .waitFor();
+    }
+    await waitFor(
+      'both speeds',
+      async () => (await page.getByText(/9 written · [\d.]+ tokens per second/).count()) === 2,
+    );
+    expect(
+      engine.received
+        .slice(-2)
+        .map(({ body }) => (body as { model: string }).model)
+        .toSorted(),
+    ).toEqual([MODEL, OTHER]);
+    expect(await findings()).toEqual([]);
+    await picture('models-compared');
+    await page.getByLabel('Compare with').selectOption('');
   });
 
   it('has programs to copy, with the address of this server', async () => {

@@ -14,7 +14,9 @@ afterEach(async () => {
 it('the list of models says what the servers of each have to do, together', async () => {
   engines = [
     await startEngine({ metrics: 'vllm:num_requests_running 7\nvllm:num_requests_waiting 3\n' }),
-    await startEngine({ metrics: 'vllm:num_requests_running 2\nvllm:num_requests_waiting 0\n' }),
+    await startEngine({
+      metrics: 'vllm:num_requests_running 2\nvllm:num_requests_waiting 0\nvllm:generation_tokens_total 5\n',
+    }),
     await startEngine({ models: ['silent'] }),
   ];
   gateway = await startGateway();
@@ -25,7 +27,8 @@ it('the list of models says what the servers of each have to do, together', asyn
     const { data } = (await (await fetch(`${gateway?.base}/v1/models`)).json()) as { data: Record<string, unknown>[] };
     expect(data.map(({ id, load }) => [id, load])).toEqual([
       ['silent', undefined],
-      ['tiny', { running: 9, waiting: 3 }],
+      // The counter stands still.
+      ['tiny', { running: 9, waiting: 3, tokens_per_second: 0 }],
     ]);
   });
 });

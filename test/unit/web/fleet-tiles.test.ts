@@ -26,6 +26,7 @@ function nodeWith(...gpus: FleetGpus[]): FleetNode {
     state: 'ready',
     message: '',
     simulated: false,
+    created_at: '2026-11-01T00:00:00Z',
     driver_version: null,
     cuda_version: null,
     gpus,

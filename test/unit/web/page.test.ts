@@ -8,6 +8,7 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
+import type { FleetRecord } from '../../../src/wire/records.ts';
 import { buildPage } from '../../../tools/lib/page.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
 import { launchBrowser } from '../../support/browser/browser.ts';
@@ -58,6 +59,39 @@ function instance(name: string, displayName = name): GpuInstance {
 function change(name: string, displayName: string): void {
   instances.upsert(instance(name, displayName));
   instances.advance(String(version));
+}
+
+/** As many nodes as a large cluster has, of all states, with tenants on most of them. */
+function fleetOf(count: number): FleetRecord {
+  const states = ['ready', 'ready', 'ready', 'ready', 'cordoned', 'quarantined', 'not_ready'] as const;
+  const tenants = ['team', 'vision', 'speech', 'robots', 'search'];
+  const at = (index: number): FleetRecord['nodes'][number] => {
+    const [rented, tenant] = [index % 9, tenants[index % 5] ?? ''];
+    const holder = { namespace: tenant, state: 'running', type: 0 as const, gpu_count: rented, unhealthy_gpus: [] };
+    const kind = { gpu_name: 'NVIDIA-H100-80GB-HBM3', resource: 'nvidia.com/gpu', isolation: 'whole' } as const;
+    const counts = { memory_mb: 81_559, total: 8, unhealthy: 0, others: 0, free: 8 - rented };
+    return {
+      name: `node-${index}`,
+      pool: 'default',
+      state: index % 10 < 7 ? 'ready' : (states[index % 7] ?? 'ready'),
+      message: '',
+      simulated: false,
+      created_at: new Date(Date.now() - index ** 2 * 4000).toISOString(),
+      driver_version: '550.54.15',
+      cuda_version: '12.4',
+      gpus: [{ ...kind, ...counts, instances: rented === 0 ? [] : [{ id: `i-${index}`, ...holder }] }],
+    };
+  };
+  const tenant = { policies: [], gpu_ceilings: [], instances_max: null, instances: 1, waiting: 0 };
+  return {
+    object: 'fleet',
+    nodes: Array.from({ length: count }, (_, index) => at(index)),
+    pools: [],
+    tenants: tenants.map((namespace) => ({ namespace, gpus: count, ...tenant })),
+    waiting: [],
+    waiting_total: 0,
+    displaced: [],
+  };
 }
 
 describeWith('chromium')('the page', () => {
@@ -215,6 +249,71 @@ describeWith('chromium')('the page', () => {
     await page.setViewportSize({ width: 320, height: 740 });
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
     await page.setViewportSize({ width: 1180, height: 800 });
+  });
+
+  it('shows a thousand nodes in one grid, and the story of the one that is chosen, by keyboard too', async () => {
+    await page.route('**/api/v1/fleet', (route) => route.fulfill({ json: fleetOf(MANY) }));
+    await page.goto(`${url}/dashboard/fleet`);
+    const map = page.getByRole('listbox', { name: 'Nodes' });
+    const chosen = page.getByRole('option', { selected: true });
+    const story = (at: number) => page.getByRole('heading', { level: 3, name: `node-${at}`, exact: true }).waitFor();
+    await page.getByRole('option', { name: /^node-999: / }).waitFor();
+    expect(await page.getByRole('option').count()).toBe(MANY);
+    await page.getByRole('option', { name: /^node-7: / }).click();
+    await story(7);
+    await page.getByRole('link', { name: 'speech/i-7' }).waitFor();
+    await map.press('ArrowRight');
+    await story(8);
+    const before = await chosen.boundingBox();
+    await map.press('ArrowDown');
+    const below = await chosen.boundingBox();
+    expect([below?.x, (below?.y ?? 0) > (before?.y ?? 0)]).toEqual([before?.x, true]);
+    await map.press('End');
+    await story(999);
+    for (const look of ['Load', 'Health', 'Age']) {
+      await page.getByRole('radio', { name: look }).check();
+      await page.screenshot({ path: join(PICTURES, `fleet-${MANY}-${look.toLowerCase()}.png`) });
+    }
+    await page.getByRole('radio', { name: 'Tenant' }).check();
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      await page.screenshot({ path: join(PICTURES, `fleet-${MANY}-${colorScheme}.png`) });
+    }
+    await page.getByPlaceholder('Node, pool or GPU').fill('node-99');
+    await page.getByRole('option', { name: /^node-7: / }).waitFor({ state: 'detached' });
+    expect(await page.getByRole('option').count()).toBe(11);
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
+    expect(violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)).toEqual([]);
+    await page.setViewportSize({ width: 320, height: 740 });
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
+    await page.setViewportSize({ width: 1180, height: 800 });
+    await page.unroute('**/api/v1/fleet');
+  });
+
+  it('says at the bell what happened meanwhile, until it was seen', async () => {
+    const told = {
+      name: 'training',
+      reason: 'Preempted',
+      message: 'Others took the GPUs.',
+      usage: null,
+      billed_since: null,
+    };
+    const stages = { stopped: '2026-11-01T09:00:00Z' };
+    const one = { id: 'i-1', state: 'interrupted', created_at: '2026-11-01T08:00:00Z', stages, ...told };
+    await page.route('**/api/v1/instances', (route) => route.fulfill({ json: { object: 'list', data: [one] } }));
+    await page.goto(`${url}/dashboard/templates`);
+    await page.getByRole('button', { name: 'What happened: 1 new' }).press('Enter');
+    await page.getByText('Interrupted, comes back: Others took the GPUs.').waitFor();
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
+    expect(violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)).toEqual([]);
+    await page.screenshot({ path: join(PICTURES, 'bell.png') });
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'What happened', exact: true }).waitFor();
+    await page.reload();
+    await page.getByRole('button', { name: 'What happened', exact: true }).waitFor();
+    await page.unroute('**/api/v1/instances');
   });
 
   it('shows the budget and what is left, and warns before it is spent', async () => {

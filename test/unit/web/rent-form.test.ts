@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { chooserOf } from '../../../src/web/page/rent/images.ts';
 import { hoursOf } from '../../../src/web/page/rent/order.ts';
 import { ANY, productsOf } from '../../../src/web/page/rent/products.ts';
 import type { FoundOffer } from '../../../src/wire/records.ts';
@@ -36,6 +37,20 @@ it('has one product a GPU, with its numbers in order, and simulated ones last ho
   expect(shown({ sort: 'memory' })).toEqual([h100, l4, t4]);
   expect(shown({ isFree: true, gpu: 'l4' })).toEqual([['NVIDIA-L4', [1]]]);
   expect(shown({ price: '1.5' })).toEqual([['NVIDIA-L4', [1]], t4]);
+});
+
+it('offers images that people start from, then the last ones of the project', () => {
+  const used = [
+    'a/one:1',
+    'registry.example/team/app:1.2',
+    'vllm/vllm-openai:v0.27.1',
+    'c/two',
+    'registry.example/x@sha256:0',
+    'a/one:1',
+  ];
+  const found = chooserOf(used.map((image) => ({ template_image: image })));
+  expect(found.map(({ name }) => name)).toEqual(['Default', 'PyTorch', 'vLLM', 'CUDA', 'one:1', 'x', 'two']);
+  expect(found.at(-2)?.image).toBe('registry.example/x@sha256:0');
 });
 
 it.each([

@@ -6,6 +6,7 @@ import { findCondition } from '../../../kube/conditions.ts';
 import type { Node } from '../../../kube/types.ts';
 import type { Claim, GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
+import { timeText } from '../../interface/schema.ts';
 import type { FleetGpus, FleetNode } from './schema.ts';
 
 /** An instance that has a place. */
@@ -79,6 +80,7 @@ export function toFleetNode(node: Node, view: NodeView, placed: readonly Placed[
     pool: view.facts.pool?.name ?? null,
     ...standingOf(node, view),
     simulated: view.facts.simulated,
+    created_at: timeText(node.metadata.creationTimestamp),
     driver_version: driverVersion || null,
     cuda_version: cudaVersion || null,
     gpus,

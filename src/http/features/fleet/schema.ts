@@ -41,6 +41,7 @@ const nodeSchema = z
       .describe('Why nothing new is placed here, or ready.'),
     message: z.string().describe('The same in words; empty for ready.'),
     simulated: z.boolean(),
+    created_at: timeSchema.describe('When the node joined the cluster.'),
     driver_version: z.string().nullable(),
     cuda_version: z.string().nullable(),
     gpus: z.array(gpusSchema),

@@ -3,9 +3,9 @@ import { Alert, Empty, Table } from '../parts/controls.tsx';
 import { useRead } from '../parts/use-read.ts';
 import { age, gpuWords } from '../parts/words.ts';
 import { choose, go, roughly } from '../state.ts';
-import { Nodes } from './nodes.tsx';
+import { InstanceLink, Nodes } from './nodes.tsx';
 import { Pools } from './pools.tsx';
-import { coloursOf, countsOf, inWords, MOST_COLOURS } from './tiles.ts';
+import { type Colours, coloursOf, countsOf, inWords, MOST_COLOURS } from './tiles.ts';
 
 type Tenant = FleetRecord['tenants'][number];
 
@@ -19,7 +19,7 @@ function ceilingWords({ gpu_ceilings: gpus, instances_max: instances }: Tenant):
 }
 
 /** The tenants, with the colours of their tiles. */
-function Tenants({ tenants, colours }: { tenants: FleetRecord['tenants']; colours: ReadonlyMap<string, number> }) {
+function Tenants({ tenants, colours }: { tenants: FleetRecord['tenants']; colours: Colours }) {
   return (
     <section aria-labelledby="tenants-title">
       <h2 id="tenants-title">Tenants</h2>
@@ -74,34 +74,22 @@ function Tenants({ tenants, colours }: { tenants: FleetRecord['tenants']; colour
 /** Who waits for GPUs, in the order in which they are served, and why. */
 function Waiting({ fleet: { waiting, waiting_total: total } }: { fleet: FleetRecord }) {
   return (
-    <section aria-labelledby="waiting-title">
-      <h2 id="waiting-title">Waiting for GPUs</h2>
-      <div class="card flush">
-        {waiting.length === 0 ? (
-          <p class="empty">No instance waits: all that asked for GPUs have them.</p>
-        ) : (
-          <Table title="Waiting" columns={['Instance', 'Wants', 'For', 'Why']}>
-            {waiting.map(({ id, namespace, type, gpu_name: name, gpu_count: count, message, created_at: created }) => (
-              <tr key={`${namespace}/${id}`}>
-                <th scope="row">
-                  {namespace}/{id}
-                </th>
-                <td data-label="Wants">
-                  {gpuWords(count, name ?? 'any GPU', null)}
-                  {type === 1 && <span class="chip">interruptible</span>}
-                </td>
-                <td data-label="For" class="number">
-                  {age(roughly.value - Date.parse(created))}
-                </td>
-                <td data-label="Why" class="long">
-                  {message}
-                </td>
-              </tr>
-            ))}
-          </Table>
-        )}
-        {total > waiting.length && <p class="more soft">and {total - waiting.length} more</p>}
-      </div>
+    <section class="card" aria-labelledby="waiting-title">
+      <h2 id="waiting-title">Waiting for GPUs{total > 0 && ` · ${total}`}</h2>
+      {total === 0 && <p class="soft">No instance waits: all that asked for GPUs have them.</p>}
+      <ol class="line-up">
+        {waiting.map(({ id, namespace, type, gpu_name: name, gpu_count: count, message, created_at: created }) => (
+          <li key={`${namespace}/${id}`}>
+            <InstanceLink namespace={namespace} id={id} /> {type === 1 && <span class="chip">interruptible</span>}
+            <span class="block">
+              {gpuWords(count, name ?? 'any GPU', null)}
+              <span class="soft"> · {age(roughly.value - Date.parse(created))}</span>
+            </span>
+            <span class="soft block">{message}</span>
+          </li>
+        ))}
+      </ol>
+      {total > waiting.length && <p class="soft">and {total - waiting.length} more</p>}
     </section>
   );
 }
@@ -110,61 +98,32 @@ function Waiting({ fleet: { waiting, waiting_total: total } }: { fleet: FleetRec
 function Displaced({ displaced }: Pick<FleetRecord, 'displaced'>) {
   if (displaced.length === 0) return null;
   return (
-    <section aria-labelledby="displaced-title">
-      <h2 id="displaced-title">Displaced</h2>
-      <div class="card flush">
-        <Table title="Displaced" columns={['Instance', 'Had', 'By', 'When']}>
-          {displaced.map(({ id, namespace, gpu_name: name, gpu_count: count, by, at }) => (
-            <tr key={`${namespace}/${id}`}>
-              <th scope="row">
-                {namespace}/{id}
-              </th>
-              <td data-label="Had">{gpuWords(count, name ?? 'any GPU', null)}</td>
-              <td data-label="By" class="long">
-                {by === null ? <span class="soft">an instance that is gone</span> : `${by.namespace}/${by.id}`}
-              </td>
-              <td data-label="When" class="number">
-                {age(roughly.value - Date.parse(at))}
-              </td>
-            </tr>
-          ))}
-        </Table>
-      </div>
+    <section class="card" aria-labelledby="displaced-title">
+      <h2 id="displaced-title">Displaced · {displaced.length}</h2>
+      <ol class="line-up">
+        {displaced.map(({ id, namespace, gpu_name: name, gpu_count: count, by, at }) => (
+          <li key={`${namespace}/${id}`}>
+            <InstanceLink namespace={namespace} id={id} />
+            <span class="block">
+              {gpuWords(count, name ?? 'any GPU', null)}
+              <span class="soft"> · {age(roughly.value - Date.parse(at))}</span>
+            </span>
+            <span class="soft block">
+              Taken by {by === null ? 'an instance that is gone' : `${by.namespace}/${by.id}`}
+            </span>
+          </li>
+        ))}
+      </ol>
     </section>
   );
 }
 
 const EVERY_MS = 5_000;
 
-/** What the colours of the tiles mean, beside those of tenants. */
-const LEGEND = [
-  ['free', 'free'],
-  ['others', 'other pods'],
-  ['closed', 'closed node'],
-  ['unhealthy', 'out of service'],
-] as const;
-
-function Legend({ colours }: { colours: ReadonlyMap<string, number> }) {
-  return (
-    <ul class="legend" aria-hidden="true">
-      {[...colours].slice(0, 8).map(([namespace, colour]) => (
-        <li key={namespace}>
-          <i class={`tile tenant tenant-${colour}`} /> {namespace}
-        </li>
-      ))}
-      {LEGEND.map(([kind, words]) => (
-        <li key={kind}>
-          <i class={`tile ${kind}`} /> {words}
-        </li>
-      ))}
-    </ul>
-  );
-}
-
 /** The whole cluster, for those who run it. */
 export function FleetView() {
   const { value: fleet, trouble, change } = useRead<FleetRecord>('/fleet', EVERY_MS);
-  const colours = fleet === undefined ? new Map<string, number>() : coloursOf(fleet);
+  const colours = fleet === undefined ? new Map() : coloursOf(fleet);
   const quarantined = fleet?.nodes.filter(({ state }) => state === 'quarantined').length ?? 0;
   return (
     <section aria-labelledby="fleet-title" class="fleet">
@@ -193,10 +152,10 @@ export function FleetView() {
       )}
       {fleet !== undefined && fleet.nodes.length > 0 && (
         <>
-          <Legend colours={colours} />
-          <Waiting fleet={fleet} />
-          <Displaced displaced={fleet.displaced} />
-          <Nodes nodes={fleet.nodes} colours={colours} />
+          <Nodes nodes={fleet.nodes} colours={colours}>
+            <Waiting fleet={fleet} />
+            <Displaced displaced={fleet.displaced} />
+          </Nodes>
           <Pools
             pools={fleet.pools}
             onSaved={(saved) =>

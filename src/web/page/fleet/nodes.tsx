@@ -1,22 +1,23 @@
-import { useState } from 'preact/hooks';
+import type { ComponentChildren } from 'preact';
+import { useMemo, useRef, useState } from 'preact/hooks';
 import type { FleetGpus, FleetNode } from '../../../wire/records.ts';
-import { memory } from '../parts/words.ts';
-import { choose, go } from '../state.ts';
-import { countsOf, inWords, type Tile, tilesOf } from './tiles.ts';
+import { Choice } from '../parts/controls.tsx';
+import { age, memory } from '../parts/words.ts';
+import { choose, go, roughly } from '../state.ts';
+import { type Cell, cellOf, isTroubled, KEYS, type Look, stateTitle } from './heat.ts';
+import { type Colours, countsOf, inWords, type Tile, tilesOf } from './tiles.ts';
 
-type Colours = ReadonlyMap<string, number>;
-
-const STATES: Readonly<Record<FleetNode['state'], { title: string; look: string }>> = {
-  ready: { title: 'Ready', look: 'running' },
-  not_ready: { title: 'Not ready', look: 'failed' },
-  cordoned: { title: 'Cordoned', look: 'stopped' },
-  closed: { title: 'Closed', look: 'stopped' },
-  quarantined: { title: 'In quarantine', look: 'failed' },
-  not_for_rent: { title: 'Not for rent', look: 'stopped' },
+const STATE_LOOKS: Readonly<Record<FleetNode['state'], string>> = {
+  ready: 'running',
+  not_ready: 'failed',
+  cordoned: 'stopped',
+  closed: 'stopped',
+  quarantined: 'failed',
+  not_for_rent: 'stopped',
 };
 
 /** Leads to an instance of any tenant. */
-function InstanceLink({ namespace, id }: { namespace: string; id: string }) {
+export function InstanceLink({ namespace, id }: { namespace: string; id: string }) {
   const to = `/dashboard/instances/${id}`;
   return (
     <a
@@ -54,64 +55,172 @@ function Gpus({ gpus, node, colours }: { gpus: FleetGpus; node: FleetNode; colou
   );
 }
 
-function NodeCard({ node, colours }: { node: FleetNode; colours: Colours }) {
-  const { title, look } = STATES[node.state];
-  const instances = node.gpus.flatMap((gpus) => gpus.instances);
+/** All about one node, and a way to each of its instances. */
+function Story({ node, colours }: { node: FleetNode; colours: Colours }) {
+  const { name, pool, simulated, driver_version: driver, cuda_version: cuda, created_at: created, message } = node;
+  const old = age(roughly.value - Date.parse(created));
+  const facts = [
+    `Added ${old === 'just now' ? old : `${old} ago`}`,
+    ...(driver === null ? [] : [`driver ${driver}`]),
+    ...(cuda === null ? [] : [`CUDA ${cuda}`]),
+  ];
   return (
-    <li class="card node">
-      <div>
-        <h3>{node.name}</h3>
-        <p>
-          <span class={`state ${look}`}>{title}</span> {node.simulated && <span class="chip">simulated</span>}
-          {node.pool !== null && (
-            <span class="soft">
-              {' '}
-              in <code>{node.pool}</code>
-            </span>
-          )}
-          {node.driver_version !== null && <span class="soft"> · driver {node.driver_version}</span>}
-        </p>
-        {node.message !== '' && <p class="said">{node.message}</p>}
-      </div>
-      <div>
-        {node.gpus.map((gpus) => (
-          <Gpus key={gpus.resource} gpus={gpus} node={node} colours={colours} />
-        ))}
-        {instances.length > 0 && (
-          <details>
-            <summary>
-              {instances.length === 1 ? '1 instance' : `${instances.length} instances`}
-              <span class="hidden"> on {node.name}</span>
-            </summary>
-            <ul>
-              {instances.map(({ id, namespace, state, gpu_count: count, unhealthy_gpus: unhealthy }) => (
-                <li key={`${namespace}/${id}`}>
-                  <InstanceLink namespace={namespace} id={id} />{' '}
-                  <span class="soft">
-                    {count} × · {state}
-                    {unhealthy.length > 0 && ` · unhealthy: ${unhealthy.join(', ')}`}
-                  </span>
-                </li>
-              ))}
-            </ul>
-          </details>
+    // It may scroll, so the keyboard must get there.
+    <section class="card node" aria-labelledby="node-title" tabIndex={0}>
+      <h3 id="node-title">{name}</h3>
+      <p>
+        <span class={`state ${STATE_LOOKS[node.state]}`}>{stateTitle(node)}</span>{' '}
+        {simulated && <span class="chip">simulated</span>}
+        {pool !== null && (
+          <span class="soft">
+            {' '}
+            in <code>{pool}</code>
+          </span>
         )}
-      </div>
-    </li>
+      </p>
+      {message !== '' && <p class="said">{message}</p>}
+      <p class="soft">{facts.join(' · ')}</p>
+      {node.gpus.map((gpus) => (
+        <Gpus key={gpus.resource} gpus={gpus} node={node} colours={colours} />
+      ))}
+      <ul>
+        {node.gpus
+          .flatMap(({ instances }) => instances)
+          .map(({ id, namespace, state, type, gpu_count: count, unhealthy_gpus: unhealthy }) => (
+            <li key={`${namespace}/${id}`}>
+              <InstanceLink namespace={namespace} id={id} />{' '}
+              <span class="soft">
+                {count} × · {state}
+                {type === 1 && ' · interruptible'}
+                {unhealthy.length > 0 && ` · unhealthy: ${unhealthy.join(', ')}`}
+              </span>
+            </li>
+          ))}
+      </ul>
+    </section>
   );
 }
 
-/** The nodes, a tile for each of their GPUs. */
-export function Nodes({ nodes, colours }: { nodes: readonly FleetNode[]; colours: Colours }) {
+/** Cells that are large enough to hit where there are few. */
+function sizeOf(count: number): string {
+  return count > 250 ? 'many' : count > 40 ? 'some' : 'few';
+}
+
+/** How many steps each key goes; undefined for another key. */
+function stepOf(key: string, columns: number, count: number): number | undefined {
+  const steps: Readonly<Record<string, number>> = {
+    ArrowRight: 1,
+    ArrowLeft: -1,
+    ArrowDown: columns,
+    ArrowUp: -columns,
+    Home: -count,
+    End: count,
+  };
+  return steps[key];
+}
+
+/** All nodes in one grid, of which one may be chosen: by a click, or by the arrow keys. */
+function HeatMap(props: { cells: readonly Cell[]; chosen: string; onChoose: (name: string) => void }) {
+  const { cells, chosen, onChoose } = props;
+  const list = useRef<HTMLUListElement>(null);
+  const at = cells.findIndex(({ name }) => name === chosen);
+  function onKeyDown(event: KeyboardEvent): void {
+    const columns = getComputedStyle(list.current as Element).gridTemplateColumns.split(' ').length;
+    const step = stepOf(event.key, columns, cells.length);
+    if (step === undefined) return;
+    event.preventDefault();
+    const next = at === -1 ? 0 : Math.max(0, Math.min(cells.length - 1, at + step));
+    onChoose(cells[next]?.name ?? '');
+    document.getElementById(`node-${next}`)?.scrollIntoView({ block: 'nearest' });
+  }
+  return (
+    <ul
+      ref={list}
+      class={`heat ${sizeOf(cells.length)}`}
+      role="listbox"
+      aria-label="Nodes"
+      tabIndex={0}
+      aria-activedescendant={at === -1 ? undefined : `node-${at}`}
+      onKeyDown={onKeyDown}
+      onClick={(event) => {
+        const cell = (event.target as Element).closest<HTMLElement>('[role=option]');
+        if (cell !== null) onChoose(cell.dataset['node'] ?? '');
+      }}
+    >
+      {cells.map(({ name, paint, label, isTroubled: isMarked }, index) => (
+        <li
+          key={name}
+          id={`node-${index}`}
+          role="option"
+          data-node={name}
+          class={isMarked ? 'troubled' : undefined}
+          aria-selected={index === at}
+          aria-label={label}
+          title={label}
+          style={{ background: paint }}
+        />
+      ))}
+    </ul>
+  );
+}
+
+/** What the colours of GPUs mean, beside those of tenants. */
+const TILES = [
+  ['free', 'free'],
+  ['others', 'other pods'],
+  ['closed', 'closed node'],
+  ['unhealthy', 'out of service'],
+] as const;
+
+function Legend({ look, colours }: { look: Look; colours: Colours }) {
+  return (
+    <ul class="legend" aria-hidden="true">
+      {look !== 'tenant' &&
+        KEYS[look].map(({ paint, words }) => (
+          <li key={words}>
+            <i class="tile" style={{ background: paint }} /> {words}
+          </li>
+        ))}
+      {look === 'tenant' &&
+        [...colours].slice(0, 8).map(([namespace, colour]) => (
+          <li key={namespace}>
+            <i class={`tile tenant tenant-${colour}`} /> {namespace}
+          </li>
+        ))}
+      {look === 'tenant' &&
+        TILES.map(([kind, words]) => (
+          <li key={kind}>
+            <i class={`tile ${kind}`} /> {words}
+          </li>
+        ))}
+    </ul>
+  );
+}
+
+const LOOKS = [
+  { value: 'tenant', title: 'Tenant' },
+  { value: 'load', title: 'Load' },
+  { value: 'health', title: 'Health' },
+  { value: 'age', title: 'Age' },
+] as const;
+
+/** The nodes as a map, the story of the one that is chosen, and beside both what the children are. */
+export function Nodes(props: { nodes: readonly FleetNode[]; colours: Colours; children: ComponentChildren }) {
+  const { nodes, colours, children } = props;
+  const [look, setLook] = useState<Look>('tenant');
   const [text, setText] = useState('');
   const [isTrouble, setTrouble] = useState(false);
-  const isLike = ({ name, pool, gpus }: FleetNode): boolean =>
-    [name, pool ?? '', ...gpus.map(({ gpu_name: product }) => product)].some((one) =>
-      one.toLowerCase().includes(text.toLowerCase()),
-    );
-  const isTroubled = ({ state, gpus }: FleetNode): boolean =>
-    state !== 'ready' || gpus.some(({ unhealthy }) => unhealthy > 0);
-  const shown = nodes.filter((node) => isLike(node) && (!isTrouble || isTroubled(node)));
+  const [chosen, setChosen] = useState('');
+  const now = roughly.value;
+  const shown = useMemo(() => {
+    const isLike = ({ name, pool, gpus }: FleetNode): boolean =>
+      [name, pool ?? '', ...gpus.map(({ gpu_name: product }) => product)].some((one) =>
+        one.toLowerCase().includes(text.toLowerCase()),
+      );
+    return nodes.filter((node) => isLike(node) && (!isTrouble || isTroubled(node)));
+  }, [nodes, text, isTrouble]);
+  const cells = useMemo(() => shown.map((node) => cellOf(node, look, { colours, now })), [shown, look, now]);
+  const node = shown.find(({ name }) => name === chosen);
   return (
     <section aria-labelledby="nodes-title">
       <div class="title">
@@ -134,12 +243,22 @@ export function Nodes({ nodes, colours }: { nodes: readonly FleetNode[]; colours
           </label>
         </form>
       </div>
-      {shown.length === 0 && <p class="soft">{isTrouble ? 'No node has any trouble.' : 'No node is like that.'}</p>}
-      <ul class="nodes">
-        {shown.map((node) => (
-          <NodeCard key={node.name} node={node} colours={colours} />
-        ))}
-      </ul>
+      <div class="map">
+        <div class="card">
+          <Choice legend="Colour by" name="look" value={look} options={LOOKS} onChange={setLook} />
+          <Legend look={look} colours={colours} />
+          {shown.length === 0 ? (
+            <p class="soft">{isTrouble ? 'No node has any trouble.' : 'No node is like that.'}</p>
+          ) : (
+            <HeatMap cells={cells} chosen={chosen} onChoose={setChosen} />
+          )}
+          <p class="help">Choose a node to read about it. A red edge is trouble.</p>
+        </div>
+        <div class="beside">
+          {node !== undefined && <Story node={node} colours={colours} />}
+          {children}
+        </div>
+      </div>
     </section>
   );
 }

@@ -14,13 +14,16 @@ export interface Tile {
   title: string;
 }
 
+/** The number of the colour of each tenant. */
+export type Colours = ReadonlyMap<string, number>;
+
 /** The colour of each tenant with GPUs: those with most come first. */
-export function coloursOf({ tenants }: FleetRecord): ReadonlyMap<string, number> {
+export function coloursOf({ tenants }: FleetRecord): Colours {
   const holding = tenants.filter(({ gpus }) => gpus > 0);
   return new Map(holding.map(({ namespace }, at) => [namespace, Math.min(at, MOST_COLOURS)]));
 }
 
-function holderTiles(holder: FleetGpus['instances'][number], colours: ReadonlyMap<string, number>): Tile[] {
+function holderTiles(holder: FleetGpus['instances'][number], colours: Colours): Tile[] {
   const { id, namespace, state, type, gpu_count: count, unhealthy_gpus: unhealthy } = holder;
   const name = `${namespace}/${id}: ${state}${type === 1 ? ', interruptible' : ''}`;
   const tile: Tile = { kind: 'tenant', colour: colours.get(namespace) ?? MOST_COLOURS, title: name };
@@ -34,7 +37,7 @@ function holderTiles(holder: FleetGpus['instances'][number], colours: ReadonlyMa
  * One tile for each GPU of a kind. Which GPU an instance has the kubelet says with its health, from Kubernetes 1.36 on.
  * While an instance has an unhealthy one, the scheduler places one healthy GPU less.
  */
-export function tilesOf(gpus: FleetGpus, node: FleetNode, colours: ReadonlyMap<string, number>): Tile[] {
+export function tilesOf(gpus: FleetGpus, node: FleetNode, colours: Colours): Tile[] {
   const many = (count: number, tile: Tile): Tile[] => Array.from({ length: count }, () => tile);
   const owned = gpus.instances.flatMap((one) => holderTiles(one, colours));
   const held = owned.filter(({ isUnhealthy }) => isUnhealthy).length;

@@ -39,6 +39,8 @@ const MEASURES: readonly Measure[] = [
   { title: 'CPU', name: 'cpu_cores', show: (value) => `${digits(value)} cores` },
   { title: 'Memory', name: 'memory_used_bytes', limit: 'memory_limit_bytes', show: bytes },
   { title: 'Disk', name: 'disk_used_bytes', limit: 'disk_limit_bytes', show: bytes },
+  { title: 'Received', name: 'network_receive_bytes_per_second', show: (value) => `${bytes(value)}/s` },
+  { title: 'Sent', name: 'network_transmit_bytes_per_second', show: (value) => `${bytes(value)}/s` },
   { title: 'GPU temperature', name: 'gpu_temperature_celsius', limit: 100, show: (value) => `${digits(value)} °C` },
 ];
 

@@ -139,13 +139,15 @@ export interface Model {
   /** Calls leave the cluster. */
   outside?: boolean;
   /** Requests of all callers; absent where the servers do not say. */
-  load?: { running: number; waiting: number };
+  load?: { running: number; waiting: number; tokens_per_second?: number };
   /** Calls that wait at the gateway, and how long one would that came now; absent where none waits. */
   queue?: { waiting: number; expected_wait_seconds: number | null };
   /** Tokens; null when the engine does not say. */
   context_length: number | null;
   scales_from_zero?: boolean;
   expected_start_seconds?: number | null;
+  /** Absent: calls cost nothing. */
+  price_per_million_tokens?: { input: string; output: string; currency: string };
 }
 
 export function takes(model: Model, dialect: Dialect): boolean {

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { Alert, Choice, CopyButton, Empty, Link, Table } from '../parts/controls.tsx';
 import { useRead } from '../parts/use-read.ts';
-import { duration } from '../parts/words.ts';
+import { duration, money } from '../parts/words.ts';
 import { tenant } from '../state.ts';
 import { APIS, type Dialect, type Model, takes, talks } from './dialects.ts';
 import { snippetsFor } from './snippets.ts';
@@ -19,6 +19,7 @@ function Servers({ model }: { model: Model }) {
         {load !== undefined && (
           <span class="soft block">
             {load.running} calls under way, {load.waiting} waiting
+            {load.tokens_per_second !== undefined && ` · ${load.tokens_per_second.toLocaleString()} tokens per second`}
           </span>
         )}
         {queue !== undefined && <span class="soft block">{inLine(queue)}</span>}
@@ -39,6 +40,18 @@ function Servers({ model }: { model: Model }) {
 function inLine({ waiting, expected_wait_seconds: seconds }: NonNullable<Model['queue']>): string {
   const calls = waiting === 1 ? '1 call waits' : `${waiting} calls wait`;
   return seconds === null ? `Busy: ${calls}` : `Busy: ${calls}, yours for about ${duration(seconds * 1000)}`;
+}
+
+/** What a million tokens cost. */
+function Price({ model: { price_per_million_tokens: price } }: { model: Model }) {
+  if (price === undefined) return <span class="soft">none</span>;
+  const { input, output, currency } = price;
+  return (
+    <>
+      {money(input, currency)} in · {money(output, currency)} out
+      <span class="soft block">per million tokens</span>
+    </>
+  );
 }
 
 function Row({ model }: { model: Model }) {
@@ -64,6 +77,9 @@ function Row({ model }: { model: Model }) {
             <code>{path}</code>
           </span>
         ))}
+      </td>
+      <td data-label="Price" class="number">
+        <Price model={model} />
       </td>
       <td data-label="Context" class="number">
         {model.context_length === null ? (
@@ -109,7 +125,7 @@ function Snippets({ model }: { model: Model }) {
 
 function List({ models }: { models: readonly Model[] }) {
   return (
-    <Table title="Models" columns={['Model', 'Servers', 'Engine', 'APIs', 'Context']}>
+    <Table title="Models" columns={['Model', 'Servers', 'Engine', 'APIs', 'Price', 'Context']}>
       {models.map((model) => (
         <Row key={model.id} model={model} />
       ))}

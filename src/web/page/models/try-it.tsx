@@ -68,38 +68,38 @@ function joined(before: Answer, { text = '', thought = '', ...counts }: Piece, a
   };
 }
 
-function Numbers({ answer: { read, written, first, took } }: { answer: Answer }) {
+/** Tokens that it wrote in a second, from its first piece on; undefined where that is not known. */
+function speedOf({ written, first, took }: Pick<Answer, 'written' | 'first' | 'took'>): number | undefined {
+  if (written === undefined || first === undefined || took === undefined || took <= first) return undefined;
+  return (written * 1000) / (took - first);
+}
+
+function Numbers({ answer }: { answer: Answer }) {
+  const { read, written, first, took } = answer;
   const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`;
+  const speed = speedOf(answer);
   const parts = [
     ...(first === undefined ? [] : [`first words after ${seconds(first)}`]),
     ...(took === undefined ? [] : [`whole after ${seconds(took)}`]),
     ...(read === undefined ? [] : [`${read} tokens read`]),
     ...(written === undefined ? [] : [`${written} written`]),
+    ...(speed === undefined ? [] : [`${speed.toFixed(speed < 10 ? 1 : 0)} tokens per second`]),
   ];
   return parts.length === 0 ? null : <p class="soft numbers">{parts.join(' · ')}</p>;
 }
 
-/** A prompt, and the answer of the model as it is written. */
-export function TryIt({
-  model,
-  onModel,
-  models,
-}: {
-  model: Model;
-  models: readonly Model[];
-  onModel: (id: string) => void;
-}) {
-  const [wanted, setDialect] = useState<Dialect>('chat');
-  const [prompt, setPrompt] = useState('Why do ships have a berth? Answer in two sentences.');
+/** The answer to what was asked last, as it comes; `running` ends it. */
+function useAnswer() {
   const [answer, setAnswer] = useState(EMPTY);
   const [refusal, setRefusal] = useState('');
   const [running, setRunning] = useState<AbortController>();
   const waiting = useRef<{ piece: Piece; at: number }[]>([]);
   useEffect(() => () => running?.abort(), [running]);
-  const spoken = DIALECTS.filter((one) => takes(model, one));
-  const dialect = spoken.includes(wanted) ? wanted : (spoken[0] ?? wanted);
-  const question = { dialect, model: model.id, prompt };
-  async function send(): Promise<void> {
+  function clear(): void {
+    setAnswer(EMPTY);
+    setRefusal('');
+  }
+  async function send(question: Question): Promise<void> {
     const stop = new AbortController();
     const begun = performance.now();
     setRunning(stop);
@@ -126,60 +126,17 @@ export function TryIt({
     }, setRefusal);
     setRunning(undefined);
   }
+  return { answer, refusal, running, send, clear };
+}
+
+/** What one model answered. `title`: stands above it, where there are two. */
+function Answered(props: { of: ReturnType<typeof useAnswer>; model: Model; title: string }) {
+  const { of, model, title } = props;
+  const { answer, refusal, running } = of;
   const isWaiting = running !== undefined && answer.text + answer.thought === '';
   return (
-    <section class="card" aria-labelledby="try-title">
-      <h2 id="try-title">Try it</h2>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void send();
-        }}
-      >
-        <div class="fields">
-          <div>
-            <label for="try-model">Model</label>
-            <select id="try-model" value={model.id} onChange={(event) => onModel(event.currentTarget.value)}>
-              {models.map(({ id }) => (
-                <option key={id} value={id}>
-                  {id}
-                </option>
-              ))}
-            </select>
-          </div>
-          <Choice
-            legend="API"
-            name="dialect"
-            value={dialect}
-            options={spoken.map((one) => ({ value: one, title: APIS[one].name }))}
-            onChange={setDialect}
-          />
-        </div>
-        <label for="try-prompt">Prompt</label>
-        <textarea
-          id="try-prompt"
-          rows={3}
-          value={prompt}
-          onInput={(event) => setPrompt(event.currentTarget.value)}
-          onKeyDown={(event) => {
-            if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
-            event.preventDefault();
-            if (running === undefined && prompt !== '') void send();
-          }}
-        />
-        <div class="actions">
-          {/* Two buttons and not one that changes: a click on the one that stops must not send again. */}
-          {running === undefined ? (
-            <button key="send" class="primary" type="submit" disabled={prompt === ''}>
-              Send
-            </button>
-          ) : (
-            <button key="stop" type="button" onClick={() => running.abort()}>
-              Stop
-            </button>
-          )}
-        </div>
-      </form>
+    <div>
+      {title !== '' && <h3>{title}</h3>}
       <Alert text={refusal} />
       {isWaiting && (
         <p class="soft" role="status">
@@ -195,11 +152,137 @@ export function TryIt({
         </details>
       )}
       {answer.text !== '' && (
-        <div class="answer" role="region" aria-label="Answer" aria-busy={running !== undefined} tabIndex={0}>
+        <div
+          class="answer"
+          role="region"
+          aria-label={title === '' ? 'Answer' : `Answer of ${title}`}
+          aria-busy={running !== undefined}
+          tabIndex={0}
+        >
           {answer.text}
         </div>
       )}
       <Numbers answer={answer} />
+    </div>
+  );
+}
+
+function ModelField(props: {
+  id: string;
+  label: string;
+  value: string;
+  /** What stands for no model; without it, one is always chosen. */
+  none?: string;
+  models: readonly Model[];
+  onModel: (id: string) => void;
+}) {
+  const { id: field, label, value, none, models, onModel } = props;
+  return (
+    <div>
+      <label for={field}>{label}</label>
+      <select id={field} value={value} onChange={(event) => onModel(event.currentTarget.value)}>
+        {none !== undefined && <option value="">{none}</option>}
+        {models.map(({ id }) => (
+          <option key={id} value={id}>
+            {id}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+/** A prompt, and the answer of a model as it is written, or of two side by side. */
+export function TryIt({
+  model,
+  onModel,
+  models,
+}: {
+  model: Model;
+  models: readonly Model[];
+  onModel: (id: string) => void;
+}) {
+  const [wanted, setDialect] = useState<Dialect>('chat');
+  const [against, setAgainst] = useState('');
+  const [prompt, setPrompt] = useState('Why do ships have a berth? Answer in two sentences.');
+  const [left, right] = [useAnswer(), useAnswer()];
+  const others = models.filter(
+    (one) => one.id !== model.id && DIALECTS.some((way) => takes(one, way) && takes(model, way)),
+  );
+  const other = others.find(({ id }) => id === against);
+  const spoken = DIALECTS.filter((one) => takes(model, one) && (other === undefined || takes(other, one)));
+  const dialect = spoken.includes(wanted) ? wanted : (spoken[0] ?? wanted);
+  const isRunning = left.running !== undefined || right.running !== undefined;
+  function send(): void {
+    void left.send({ dialect, model: model.id, prompt });
+    if (other === undefined) right.clear();
+    else void right.send({ dialect, model: other.id, prompt });
+  }
+  return (
+    <section class="card" aria-labelledby="try-title">
+      <h2 id="try-title">Try it</h2>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+      >
+        <div class="fields">
+          <ModelField id="try-model" label="Model" value={model.id} models={models} onModel={onModel} />
+          {others.length > 0 && (
+            <ModelField
+              id="try-against"
+              label="Compare with"
+              value={other?.id ?? ''}
+              none="No other model"
+              models={others}
+              onModel={setAgainst}
+            />
+          )}
+        </div>
+        <Choice
+          legend="API"
+          name="dialect"
+          value={dialect}
+          options={spoken.map((one) => ({ value: one, title: APIS[one].name }))}
+          onChange={setDialect}
+        />
+        <label for="try-prompt">Prompt</label>
+        <textarea
+          id="try-prompt"
+          rows={3}
+          value={prompt}
+          onInput={(event) => setPrompt(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+            event.preventDefault();
+            if (!isRunning && prompt !== '') send();
+          }}
+        />
+        <div class="actions">
+          {/* Two buttons and not one that changes: a click on the one that stops must not send again. */}
+          {isRunning ? (
+            <button
+              key="stop"
+              type="button"
+              onClick={() => {
+                left.running?.abort();
+                right.running?.abort();
+              }}
+            >
+              Stop
+            </button>
+          ) : (
+            <button key="send" class="primary" type="submit" disabled={prompt === ''}>
+              Send
+            </button>
+          )}
+        </div>
+      </form>
+      <div class={other === undefined ? undefined : 'side-by-side'}>
+        <Answered of={left} model={model} title={other === undefined ? '' : model.id} />
+        {other !== undefined && <Answered of={right} model={other} title={other.id} />}
+      </div>
       <SameElsewhere same={{ curl: curl('POST', APIS[dialect].path, APIS[dialect].body(model.id, prompt)) }} />
     </section>
   );

@@ -10,6 +10,7 @@ import { cpus, gpuWords, memory, money } from '../parts/words.ts';
 import { sameRent } from '../same/same.ts';
 import { attempt, go, note, tenant } from '../state.ts';
 import { RegistryField } from '../templates/template-dialog.tsx';
+import { ImageField } from './image-field.tsx';
 import { bodyOf, hoursOf, type Order, plainly } from './order.ts';
 import { Variables } from './variables.tsx';
 
@@ -349,19 +350,15 @@ export function RentDialog(props: {
           <Field label="Name" help="Empty: its id." {...of('name')} />
           <TemplateField value={order.template} why={why('template_id')} onChange={(template) => set({ template })} />
         </div>
+        <ImageField offer={offer} hasTemplate={order.template !== ''} field={of('image', 'template_image')} />
         <div class="fields">
           <Field
-            label="Image"
-            help={order.template === '' ? 'Empty: the default image.' : 'Empty: that of the template.'}
-            {...of('image', 'template_image')}
+            label="Disk in GB"
+            help={`At most ${offer.disk_gb_max}. Empty: the size that the image has.`}
+            {...of('disk', 'disk_gb')}
           />
           <RegistryField id="rent-registry" value={order.registry} onChange={(registry) => set({ registry })} />
         </div>
-        <Field
-          label="Disk in GB"
-          help={`At most ${offer.disk_gb_max}. Empty: the size that the image has.`}
-          {...of('disk', 'disk_gb')}
-        />
         <Ending order={order} set={set} of={of} />
         <Variables variables={order.variables} why={why('env')} onChange={(variables) => set({ variables })} />
         <Keys order={order} set={set} />

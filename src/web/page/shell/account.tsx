@@ -17,7 +17,7 @@ export function Account() {
         <span class="hidden">Project and account: </span>
         <strong>{tenant.value}</strong> <span class="soft person">{shortUser(username)}</span>
       </button>
-      <div id="account-menu" popover="auto" ref={menu}>
+      <div id="account-menu" class="menu" popover="auto" ref={menu}>
         <p class="who">
           Signed in as <span title={username}>{shortUser(username)}</span>
         </p>

@@ -6,6 +6,12 @@ import { periods } from '../usage/report.ts';
 
 const EVERY_MS = 60_000;
 
+/** The instances of the project, as often as the header needs them. */
+export function useInstances(): readonly InstanceRecord[] {
+  // What was just done may have changed them.
+  return useRead<List<InstanceRecord>>('/instances', EVERY_MS, note.value).value?.data ?? [];
+}
+
 interface Sum {
   name: string;
   amount: string;
@@ -26,18 +32,17 @@ function joined(amounts: readonly [string, number | string][]): string {
 }
 
 /** What the project spends: what it has this month, what it does per hour, and what is left of its budget. */
-export function useMoney(): Sum[] {
+export function useMoney(instances: readonly InstanceRecord[]): Sum[] {
   // What was just done may have changed it.
   const done = note.value;
   const [month] = periods(roughly.value);
   const { from = '', to = '' } = month?.period ?? {};
   const { value: usage } = useRead<UsageAnswer>(`/usage?from=${from}&to=${to}&group=day`, EVERY_MS, done);
-  const { value: list } = useRead<List<InstanceRecord>>('/instances', EVERY_MS, done);
   const { value: limits } = useRead<LimitsRecord>('/limits', EVERY_MS, done);
   const left = limits?.budget?.lines.filter(({ unit }) => /^[A-Z]{3}$/.test(unit)) ?? [];
   return [
     { name: 'This month', amount: joined(usage?.totals.map(({ currency, cost }) => [currency, cost]) ?? []) },
-    { name: 'Per hour', amount: joined([...rates(list?.data ?? [])]) },
+    { name: 'Per hour', amount: joined([...rates(instances)]) },
     { name: 'Left', amount: joined(left.map(({ unit, left: amount }) => [unit, amount])) },
   ].filter(({ amount }) => amount !== '');
 }

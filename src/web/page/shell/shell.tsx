@@ -3,7 +3,8 @@ import { useEffect, useState } from 'preact/hooks';
 import { Link } from '../parts/controls.tsx';
 import { note, path, tenant } from '../state.ts';
 import { Account } from './account.tsx';
-import { Money, useMoney } from './money.tsx';
+import { Bell } from './bell.tsx';
+import { Money, useInstances, useMoney } from './money.tsx';
 import { Search } from './palette.tsx';
 import { isHere, shownGroups, titleHere } from './places.ts';
 
@@ -66,7 +67,8 @@ function Places() {
 /** What stands around every view of somebody who is signed in. Where there is no room, the places are behind a button. */
 export function Shell({ children }: { children: ComponentChildren }) {
   const [isOpen, setOpen] = useState(false);
-  const sums = useMoney();
+  const instances = useInstances();
+  const sums = useMoney(instances);
   // Who chose a view wants to see it.
   useEffect(() => setOpen(false), [path.value]);
   return (
@@ -93,6 +95,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         </button>
         <Money sums={sums} />
         <Search />
+        <Bell instances={instances} />
         <Account key={tenant.value} />
       </header>
       <nav id="places" aria-label="Main">
