@@ -122,6 +122,8 @@ test('a cluster restored from a backup goes on from the backup, with nothing res
 
   // These take as many GPUs as the backup leaves free: the late instances hold none, the others all of theirs.
   for (const name of ['new-0', 'new-1', 'new-2']) await world.create(name, { gpu: { count: 4 } });
+  // A leader that sees what was created within a second at once has no order for it but the uids.
+  await waitFor('the new ones to have their places', () => runningPods(world, 6), 90_000);
   await world.create('too-much', { gpu: { count: 4 }, onNoCapacity: 'Fail' });
   await world.reached('too-much', 'NoCapacity', 90_000);
   const after = await waitFor('the others to run', () => runningPods(world, 6), 90_000);

@@ -58,7 +58,8 @@ function healthOf({ state, gpus }: FleetNode): (typeof HEALTHS)[keyof typeof HEA
 
 /** Per cent of its GPUs that something has. */
 function loadOf(node: FleetNode): number {
-  const { gpus, rented, others } = countsOf([node]);
+  const { whole, mig, time_sliced: shares, rented, others } = countsOf([node]);
+  const gpus = whole + mig + shares;
   return gpus === 0 ? 0 : Math.round((100 * (rented + others)) / gpus);
 }
 
