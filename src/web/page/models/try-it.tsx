@@ -93,7 +93,7 @@ function useAnswer() {
   const [answer, setAnswer] = useState(EMPTY);
   const [refusal, setRefusal] = useState('');
   const [running, setRunning] = useState<AbortController>();
-  const waiting = useRef<{ piece: Piece; at: number }[]>([]);
+  const latest = useRef<AbortController>(undefined);
   useEffect(() => () => running?.abort(), [running]);
   function clear(): void {
     setAnswer(EMPTY);
@@ -102,16 +102,20 @@ function useAnswer() {
   async function send(question: Question): Promise<void> {
     const stop = new AbortController();
     const begun = performance.now();
+    latest.current = stop;
     setRunning(stop);
     setAnswer(EMPTY);
+    let waiting: { piece: Piece; at: number }[] = [];
     const add = (piece: Piece): void => {
       // Now, and not when it is painted: a browser paints nothing of a page that nobody sees.
-      waiting.current.push({ piece, at: performance.now() - begun });
-      if (waiting.current.length > 1) return;
+      waiting.push({ piece, at: performance.now() - begun });
+      if (waiting.length > 1) return;
       // A model may write hundreds of pieces in a second: those of one frame are painted together.
       requestAnimationFrame(() => {
-        const pieces = waiting.current;
-        waiting.current = [];
+        const pieces = waiting;
+        waiting = [];
+        // The answer to the next question may have begun.
+        if (latest.current !== stop) return;
         setAnswer((before) => pieces.reduce((sum, { piece: one, at }) => joined(sum, one, at), before));
       });
     };
