@@ -109,7 +109,7 @@ export class GatewayMetrics {
     });
     this.#continuations = new Counter({
       name: 'berth_gateway_continuations_total',
-      help: 'How often another server was asked to go on with a stream that broke off.',
+      help: 'How often another server was asked to continue a stream that broke off.',
       labelNames: ['gen_ai_request_model'],
       registers,
     });

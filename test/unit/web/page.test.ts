@@ -303,16 +303,16 @@ describeWith('chromium')('the page', () => {
     const one = { id: 'i-1', state: 'interrupted', created_at: '2026-11-01T08:00:00Z', stages, ...told };
     await page.route('**/api/v1/instances', (route) => route.fulfill({ json: { object: 'list', data: [one] } }));
     await page.goto(`${url}/dashboard/templates`);
-    await page.getByRole('button', { name: 'What happened: 1 new' }).press('Enter');
+    await page.getByRole('button', { name: 'News: 1 new' }).press('Enter');
     await page.getByText('Interrupted, comes back: Others took the GPUs.').waitFor();
     await page.evaluate(axe.source);
     const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
     expect(violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)).toEqual([]);
     await page.screenshot({ path: join(PICTURES, 'bell.png') });
     await page.keyboard.press('Escape');
-    await page.getByRole('button', { name: 'What happened', exact: true }).waitFor();
+    await page.getByRole('button', { name: 'News', exact: true }).waitFor();
     await page.reload();
-    await page.getByRole('button', { name: 'What happened', exact: true }).waitFor();
+    await page.getByRole('button', { name: 'News', exact: true }).waitFor();
     await page.unroute('**/api/v1/instances');
   });
 

@@ -220,7 +220,7 @@ export function Sheet() {
           <p>Nobody can log in before there is one.</p>
         </Empty>
       </Part>
-      <Part name="What went wrong">
+      <Part name="Errors">
         <Alert text="The identity provider does not answer. Try again in some seconds." />
         <p class="warning">The node has no room for its image. It starts when there is some.</p>
         <Refused refusal={REFUSAL} others={[{ path: 'ports[0].name', expected: 'Expected at most 15 characters.' }]} />

@@ -29,7 +29,7 @@ export function Bell({ instances }: { instances: readonly InstanceRecord[] }) {
         class="small"
         type="button"
         popovertarget="bell-menu"
-        aria-label={news === 0 ? 'What happened' : `What happened: ${news} new`}
+        aria-label={news === 0 ? 'News' : `News: ${news} new`}
       >
         <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true">
           <path d="M12 3a6 6 0 0 0-6 6v4l-2 4h16l-2-4V9a6 6 0 0 0-6-6Zm-2 16a2 2 0 0 0 4 0" />
@@ -44,7 +44,7 @@ export function Bell({ instances }: { instances: readonly InstanceRecord[] }) {
         onToggle={(event) => onToggle((event as unknown as ToggleEvent).newState === 'open')}
       >
         <p class="group" id="bell-title">
-          What happened
+          News
         </p>
         {all.length === 0 && <p class="soft">No instance ended or was interrupted by itself.</p>}
         <ul aria-labelledby="bell-title" onClick={() => menu.current?.hidePopover()}>
