@@ -164,7 +164,7 @@ function withdrawn({ inspection: { model } }: Call): DialectError {
 /** Whether another server of the model could go on with the stream. A body that is kept for that leaves others their room. */
 function couldGoOn({ call, model }: Serving, { native }: UpstreamRequest): boolean {
   if (!call.inspection.stream || model.members.length < 2 || call.plain !== undefined || call.compacts) return false;
-  return !native || (call.dialect !== 'responses' && call.hold.bodies.hasRoom);
+  return !native || (call.dialect !== 'responses' && call.hold.hasRoom);
 }
 
 function receiverFor(deps: Omit<ReceiverDeps, 'context'>, answer: StreamTranslator | undefined): AnswerReceiver {

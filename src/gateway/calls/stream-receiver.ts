@@ -133,7 +133,7 @@ export class StreamReceiver implements AnswerReceiver {
     const { client, call } = this.#deps;
     client.write(out, controller);
     if (this.#told === undefined) return;
-    if (call.hold.bodies.hasRoom && call.hold.take(out.length) === 'taken') this.#told.push(Buffer.from(out));
+    if (call.hold.hasRoom && call.hold.take(out.length) === 'taken') this.#told.push(Buffer.from(out));
     else {
       this.#told = undefined;
       letGo(call);

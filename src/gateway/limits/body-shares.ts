@@ -19,7 +19,7 @@ export class BodyShares {
     return this.#shares.total <= this.#max / 64;
   }
 
-  /** There is room for what is kept in case that it is needed. */
+  /** At most a quarter is held. */
   get hasRoom(): boolean {
     return this.#shares.total <= this.#max / 4;
   }
@@ -52,6 +52,11 @@ export class BodyHold {
 
   get held(): number {
     return this.#held;
+  }
+
+  /** What is kept in case that it is needed leaves room for others, and for other calls of the tenant. */
+  get hasRoom(): boolean {
+    return this.bodies.hasRoom && this.#shares.heldBy(this.#tenant) <= this.most / 4;
   }
 
   take(bytes: number): ReturnType<Shares['take']> {
