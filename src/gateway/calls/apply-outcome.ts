@@ -141,10 +141,11 @@ function blame({ breaker }: Endpoint, tenant: string, error: Error, begunAt: num
 
 function applyBreak({ client, served }: Serving, receiver: AnswerReceiver, error: Error): Failure | undefined {
   if (client.started) {
-    served.outcome = 'interrupted';
-    const begun = error instanceof AnswerTooLongError ? undefined : receiver.unfinished;
+    const isTooLong = error instanceof AnswerTooLongError;
+    served.outcome = isTooLong ? 'cut' : 'interrupted';
+    const begun = isTooLong ? undefined : receiver.unfinished;
     if (begun !== undefined) return { why: 'error', error: BROKE_OFF, begun };
-    receiver.fail(BROKE_OFF);
+    receiver.fail(isTooLong ? { status: 502, message: error.message } : BROKE_OFF);
     return undefined;
   }
   served.outcome = 'upstream_error';

@@ -90,6 +90,19 @@ it('a call that fails, or that the model server breaks off, costs nothing', asyn
   expect(await recorded()).toEqual([]);
 });
 
+it('a stream that the gateway ends because it is too long is billed as far as it came', async () => {
+  const long = await startEngine({ engine: 'unknown', models: ['long'] });
+  long.behave({ kind: 'flood', events: 20_000 });
+  gateway.cluster.serve({ name: 'long', annotations: ANNOTATIONS, ports: [long.port] });
+  await gateway.ready('long');
+  const text = await chat({ model: 'long', stream: true, max_tokens: 9 }, 'messages');
+  expect(text.slice(-400)).toContain('The stream is longer than 67108864 bytes.');
+  const [spec] = await recorded();
+  expect(spec).toMatchObject({ calls: 1, entries: [{ model: 'long' }] });
+  expect(spec?.entries[0]?.outputTokens).toBeGreaterThan(1_000_000);
+  await long.close();
+});
+
 it('an answer that another server gave after the first failed is billed once', async () => {
   engine.behave({ kind: 'reset' }, { kind: 'answer', reply: REPLY });
   const other = await startEngine();
