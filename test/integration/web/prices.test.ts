@@ -141,7 +141,10 @@ describeWith('chromium')('an operator in the page', () => {
     await page.getByRole('row', { name: new RegExp(`^${namespace} 4 1`) }).waitFor();
     await rent(rivals, 'secret-project', 'OnDemand');
     const displaced = page.getByRole('region', { name: /^Displaced/ }).getByRole('listitem');
-    await displaced.filter({ hasText: `${namespace}/spot` }).getByText(`${rivals}/secret-project`).waitFor();
+    await displaced
+      .filter({ hasText: `${namespace}/spot` })
+      .getByText(`${rivals}/secret-project`)
+      .waitFor();
     expect(await view.findings()).toEqual([]);
     await view.picture('fleet-displaced');
     const lost = await client.get(GPU_INSTANCES, { namespace, name: 'spot' });

@@ -205,7 +205,14 @@ describe('an engine that stands still behind a server that answers', () => {
   it('is known by the counters of vLLM', () => {
     const page = (tokens: number) =>
       `vllm:num_requests_running{engine="0"} 2.0\nvllm:num_requests_waiting{engine="0"} 0.0\nvllm:prompt_tokens_total{engine="0"} 90.0\nvllm:generation_tokens_total{engine="0"} ${tokens}\nvllm:generation_tokens_total{engine="1"} 1.0e+01\nvllm:iteration_tokens_total_count{engine="0"} 5.0\nvllm:iteration_tokens_total_sum{engine="0"} 77.0\n`;
-    expect(parseLoad('vllm', page(4), 0)).toEqual({ waiting: 0, running: 2, kvUsage: 0, steps: 109, written: 14, at: 0 });
+    expect(parseLoad('vllm', page(4), 0)).toEqual({
+      waiting: 0,
+      running: 2,
+      kvUsage: 0,
+      steps: 109,
+      written: 14,
+      at: 0,
+    });
     expect(
       parseLoad('sglang', 'sglang:num_queue_reqs 1\nsglang:generation_tokens_total 5\n', 0)?.steps,
     ).toBeUndefined();
