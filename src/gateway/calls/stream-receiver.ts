@@ -81,6 +81,11 @@ export class StreamReceiver implements AnswerReceiver {
         : new StreamTranslator(request.dialect, call.dialect, context));
   }
 
+  /** The client has the start of the answer, from here or from an earlier server. */
+  get #hasTold(): boolean {
+    return this.#begun || this.#goesOn;
+  }
+
   accepts(contentType: string): boolean {
     if (contentType.startsWith('application/json')) this.#whole = [];
     this.#isUntyped = contentType === '';
@@ -157,14 +162,14 @@ export class StreamReceiver implements AnswerReceiver {
       return;
     }
     this.#passOn(controller, true);
-    if (!this.#begun && !this.#goesOn) refuseErrorIn(this.#head);
+    if (!this.#hasTold) refuseErrorIn(this.#head);
     const { isOpen, isBetweenEvents } = this.facts;
-    if (this.#deps.mayGoOn && (this.#begun || this.#goesOn) && isOpen && isBetweenEvents) this.#breakOff(controller);
+    if (this.#deps.mayGoOn && this.#hasTold && isOpen && isBetweenEvents) this.#breakOff(controller);
     const rest = this.#withoutKey(this.facts.end());
     this.#refuseError();
     if (rest !== undefined && rest.length > 0) this.#begin();
     // Nothing was passed on, so another endpoint may still answer.
-    if (!this.#begun && !this.#goesOn) throw new EmptyStreamError('The stream ended before its first event.');
+    if (!this.#hasTold) throw new EmptyStreamError('The stream ended before its first event.');
     // The translator itself ends a stream that was cut short.
     const isCut = request.native && !this.facts.finished && this.facts.error === undefined;
     const cut = isCut ? streamError(call.dialect, CUT_SHORT) : '';
@@ -189,7 +194,7 @@ export class StreamReceiver implements AnswerReceiver {
 
   /** Before the first byte, an error in the stream is the error of the call: another endpoint may still answer. */
   #refuseError(): void {
-    if (!this.#begun && !this.#goesOn && this.facts.error !== undefined) throw new DialectError(this.facts.error);
+    if (!this.#hasTold && this.facts.error !== undefined) throw new DialectError(this.facts.error);
   }
 
   #endWhole(chunks: readonly Buffer[]): void {

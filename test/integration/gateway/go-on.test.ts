@@ -3,6 +3,7 @@ import { LLAMA_MODEL, startLlama, type LlamaServer } from '../../support/llama/s
 import { startGateway, type TestGateway } from '../../support/model-gateway.ts';
 import { describeWith } from '../../support/needs.ts';
 import { randomFrom } from '../../support/random.ts';
+import { eventsIn, textOf } from '../../support/streamed.ts';
 
 /** Streams of which each has its server killed. */
 const STREAMS = 12 * Number(process.env['BERTH_LIVES'] ?? 1);
@@ -19,20 +20,6 @@ const CALLS = {
 } as const;
 type Path = keyof typeof CALLS;
 const PATHS = Object.keys(CALLS) as Path[];
-
-interface Event {
-  type?: string;
-  delta?: string | { text?: string };
-  choices?: { delta?: { content?: string | null } }[];
-  error?: unknown;
-}
-
-/** The text of an event, in any dialect. */
-function textOf({ type, delta, choices }: Event): string {
-  if (type === 'response.output_text.delta' && typeof delta === 'string') return delta;
-  if (type === 'content_block_delta' && typeof delta === 'object') return delta.text ?? '';
-  return choices?.[0]?.delta?.content ?? '';
-}
 
 describeWith('Python venv')("llama.cpp's servers that are killed", () => {
   let gateway: TestGateway;
@@ -67,9 +54,7 @@ describeWith('Python venv')("llama.cpp's servers that are killed", () => {
     for await (const chunk of response.body ?? []) {
       const lines = (rest + Buffer.from(chunk).toString()).split('\n');
       rest = lines.pop() ?? '';
-      for (const line of lines) {
-        if (!line.startsWith('data: {')) continue;
-        const event = JSON.parse(line.slice('data: '.length)) as Event;
+      for (const event of eventsIn(lines)) {
         text += textOf(event);
         await onText(text);
       }

@@ -3,6 +3,7 @@ import * as http from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { eventually, gatewayToOwn, post, type GatewayTo } from '../../support/model-gateway.ts';
 import type { Behaviour, EngineOptions } from '../../support/scripted-engine.ts';
+import { eventsIn, textOf, type StreamedEvent } from '../../support/streamed.ts';
 
 const PATHS = { chat: 'chat/completions', responses: 'responses', messages: 'messages' } as const;
 type Dialect = keyof typeof PATHS;
@@ -17,41 +18,17 @@ const WHOLE = TOKENS.join('');
 const CUT = 'broke off in the middle of the answer';
 const ERROR = /"error":\{|event: error/;
 
-interface Event {
-  type?: string;
-  id?: string;
-  created?: number;
-  model?: string;
-  choices?: { delta?: { content?: string; role?: string } }[];
-  delta?: string | { text?: string };
-  usage?: Counts;
-  response?: { id: string; usage?: Counts };
-}
-
-interface Counts {
-  prompt_tokens?: number;
-  completion_tokens?: number;
-  input_tokens?: number;
-  output_tokens?: number;
-}
-
-function eventsIn(stream: string): Event[] {
-  return stream.split('\n').flatMap((line) => (line.startsWith('data: {') ? [JSON.parse(line.slice(6)) as Event] : []));
-}
-
-function textOf({ type, delta, choices }: Event): string {
-  if (type === 'response.output_text.delta' && typeof delta === 'string') return delta;
-  if (typeof delta === 'object') return delta.text ?? '';
-  return choices?.[0]?.delta?.content ?? '';
+function eventsOf(stream: string): StreamedEvent[] {
+  return eventsIn(stream.split('\n'));
 }
 
 function textIn(stream: string): string {
-  return eventsIn(stream).map(textOf).join('');
+  return eventsOf(stream).map(textOf).join('');
 }
 
 /** Tokens of the prompt and of the answer, as the last event that has any counts them. */
 function usageIn(stream: string): (number | undefined)[] {
-  const { usage, response } = eventsIn(stream).findLast((event) => event.usage ?? event.response?.usage) ?? {};
+  const { usage, response } = eventsOf(stream).findLast((event) => event.usage ?? event.response?.usage) ?? {};
   const { prompt_tokens, completion_tokens, input_tokens, output_tokens } = usage ?? response?.usage ?? {};
   return [prompt_tokens ?? input_tokens, completion_tokens ?? output_tokens];
 }
@@ -109,10 +86,10 @@ describe('a stream that broke off', () => {
     const stream = await ask(world, 'chat');
     expect(textIn(stream)).toBe(WHOLE);
     expect(usageIn(stream)).toEqual([10, TOKENS.length]);
-    const heads = eventsIn(stream).map(({ id, created, model }) => JSON.stringify([id, created, model]));
+    const heads = eventsOf(stream).map(({ id, created, model }) => JSON.stringify([id, created, model]));
     expect(new Set(heads)).toEqual(new Set([JSON.stringify(['chatcmpl-1', 1, 'tiny'])]));
     expect(
-      eventsIn(stream).flatMap(({ choices }) => (choices?.[0]?.delta?.role === undefined ? [] : [1])),
+      eventsOf(stream).flatMap(({ choices }) => (choices?.[0]?.delta?.role === undefined ? [] : [1])),
     ).toHaveLength(1);
     expect(await world.gateway.registry.metrics()).toContain(
       'berth_gateway_continuations_total{gen_ai_request_model="private"} 2',
@@ -157,7 +134,7 @@ describe('a stream that broke off', () => {
   it('keeps the whole answer, for a later call to continue', async () => {
     const world = await setup({ engine: 'sglang' }, dies(3), LIVES, LIVES);
     const stream = await ask(world, 'responses');
-    const id = eventsIn(stream).findLast(({ response }) => response)?.response?.id;
+    const id = eventsOf(stream).findLast(({ response }) => response)?.response?.id;
     await ask(world, 'responses', { previous_response_id: id, input: 'And then?' });
     expect(lastBody(world)['messages']).toMatchObject([ASKED, { role: 'assistant', content: WHOLE }, { role: 'user' }]);
   });

@@ -69,6 +69,10 @@ const gpuFailureSchema = z
     'The action when a GPU stays unhealthy for a minute. keep (default): nothing, and the instance is still billed. restart: the start ends, and another begins on healthy GPUs; what is in memory is lost.',
   );
 
+const sshKeyIdsSchema = z
+  .array(z.int(formed('an id, which is an integer')), formed('an array of ids such as [1234567890]'))
+  .max(LIMITS.sshKeyIds);
+
 export const createInstanceSchema = named(
   'CreateInstance',
   z
@@ -115,9 +119,7 @@ export const createInstanceSchema = named(
         .boolean()
         .describe('Measure the instance from inside: GET /instances/{instanceId}/metrics.')
         .nullish(),
-      ssh_key_ids: z
-        .array(z.int(formed('an id, which is an integer')), formed('an array of ids such as [1234567890]'))
-        .max(LIMITS.sshKeyIds)
+      ssh_key_ids: sshKeyIdsSchema
         .describe('SSH keys that open the instance. Absent or empty: all keys of the tenant.')
         .nullish(),
       gpu: wantedGpuSchema.nullish(),
@@ -174,9 +176,7 @@ export const updateInstanceSchema = named(
       max_price_per_hour: maxPriceSchema
         .describe('Most that a start may cost per hour, from the next one on; null: the price that was seen at first.')
         .nullish(),
-      ssh_key_ids: z
-        .array(z.int(formed('an id, which is an integer')), formed('an array of ids such as [1234567890]'))
-        .max(LIMITS.sshKeyIds)
+      ssh_key_ids: sshKeyIdsSchema
         .describe('SSH keys that open the instance from now on. null or empty: all keys of the tenant.')
         .nullish(),
     })

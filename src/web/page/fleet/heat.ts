@@ -1,5 +1,5 @@
 import type { FleetNode } from '../../../wire/records.ts';
-import { age } from '../parts/words.ts';
+import { ago } from '../parts/words.ts';
 import { type Colours, countsOf, inWords, type Tile, tilesOf } from './tiles.ts';
 
 /** What the colour of a node in the map says. */
@@ -96,13 +96,12 @@ export function isTroubled({ state, gpus }: FleetNode): boolean {
 /** A node as the map draws it. @param around the colours of tenants, and the time in ms since the epoch */
 export function cellOf(node: FleetNode, look: Look, around: { colours: Colours; now: number }): Cell {
   const { name } = node;
-  const old = age(around.now - Date.parse(node.created_at));
   const tenants = [...new Set(node.gpus.flatMap(({ instances }) => instances.map(({ namespace }) => namespace)))];
   const parts = [
     stateTitle(node),
     inWords(countsOf([node])),
     ...tenants,
-    `added ${old === 'just now' ? old : `${old} ago`}`,
+    `added ${ago(around.now - Date.parse(node.created_at))}`,
   ];
   return {
     name,

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { FleetGpus, FleetNode } from '../../../wire/records.ts';
 import { Choice } from '../parts/controls.tsx';
-import { age, memory } from '../parts/words.ts';
+import { ago, memory } from '../parts/words.ts';
 import { choose, go, roughly } from '../state.ts';
 import { type Cell, cellOf, isTroubled, KEYS, type Look, stateTitle } from './heat.ts';
 import { type Colours, countsOf, inWords, type Tile, tilesOf } from './tiles.ts';
@@ -58,9 +58,8 @@ function Gpus({ gpus, node, colours }: { gpus: FleetGpus; node: FleetNode; colou
 /** All about one node, and a way to each of its instances. */
 function Story({ node, colours }: { node: FleetNode; colours: Colours }) {
   const { name, pool, simulated, driver_version: driver, cuda_version: cuda, created_at: created, message } = node;
-  const old = age(roughly.value - Date.parse(created));
   const facts = [
-    `Added ${old === 'just now' ? old : `${old} ago`}`,
+    `Added ${ago(roughly.value - Date.parse(created))}`,
     ...(driver === null ? [] : [`driver ${driver}`]),
     ...(cuda === null ? [] : [`CUDA ${cuda}`]),
   ];

@@ -10,9 +10,16 @@ export function duration(ms: number): string {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
+const MINUTE_MS = 60_000;
+
 /** How old something is, for a list: to the minute. */
 export function age(ms: number): string {
-  return ms < 60_000 ? 'just now' : duration(ms).replace(/ min \d+ s$/, ' min');
+  return ms < MINUTE_MS ? 'just now' : duration(ms).replace(/ min \d+ s$/, ' min');
+}
+
+/** The same in a sentence. */
+export function ago(ms: number): string {
+  return ms < MINUTE_MS ? age(ms) : `${age(ms)} ago`;
 }
 
 /** Making one takes longer than a hundred uses. */
