@@ -11,6 +11,11 @@ interface OperatorCommand {
   run: (args: readonly string[]) => Promise<Outcome | string>;
 }
 
+/** What a command tells beside its result. */
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
 /** `keys` without `create` lists SSH keys, as for every renter. */
 const WITH_KUBECONFIG: Readonly<Record<string, OperatorCommand>> = {
   'keys create': {
@@ -29,10 +34,7 @@ const OF_OPERATOR: Readonly<Record<string, OperatorCommand>> = {
   doctor: {
     does: 'say what is wrong with an installation, and how to fix it',
     options: '[-n NAMESPACE] [--output text|json] [--probe]',
-    run: async (args) =>
-      (await import('./commands/doctor.ts')).doctorCommand(args, process.env, (line) =>
-        process.stderr.write(`${line}\n`),
-      ),
+    run: async (args) => (await import('./commands/doctor.ts')).doctorCommand(args, process.env, say),
   },
   'export-usage': {
     does: 'copy ended charges to the database of $BERTH_SINK_URL, and compare',
@@ -43,6 +45,11 @@ const OF_OPERATOR: Readonly<Record<string, OperatorCommand>> = {
     does: 'rotate the SSH host key',
     options: 'announce | switch | retire',
     run: async (args) => (await import('./commands/host-key.ts')).hostKeyCommand(args, process.env),
+  },
+  uninstall: {
+    does: 'remove Berth; keep namespaces, disks and bills',
+    options: '--dry-run | --yes [--bills]',
+    run: async (args) => (await import('./commands/uninstall.ts')).uninstallCommand(args, process.env, say),
   },
 };
 

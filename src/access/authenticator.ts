@@ -16,14 +16,15 @@ function isUsable(key: ApiKey, now: number): boolean {
   return expiresAt === undefined || Date.parse(expiresAt) > now;
 }
 
-function ageOf({ metadata }: ApiKey): string {
-  return `${String(metadata.creationTimestamp)} ${metadata.uid}`;
+function isOlder({ metadata: a }: ApiKey, { metadata: b }: ApiKey): boolean {
+  const [one = '', other = ''] = [a.creationTimestamp, b.creationTimestamp];
+  return one === other ? (a.uid ?? '') < (b.uid ?? '') : one < other;
 }
 
 /** The oldest key wins: a tenant that copies the hash of another tenant's key must not get that tenant's calls. */
 function oldest(keys: readonly ApiKey[]): ApiKey | undefined {
-  if (keys.length < 2) return keys[0];
-  return keys.toSorted((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1))[0];
+  const [first, ...others] = keys;
+  return first && others.reduce((known, key) => (isOlder(key, known) ? key : known), first);
 }
 
 /** Without what is no scope of keys, whatever the object says. */

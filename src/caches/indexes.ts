@@ -1,7 +1,7 @@
 import { findCondition } from '../kube/conditions.ts';
 import type { NetworkPolicy } from '../kube/network-policy.ts';
 import type { IndexFunctions } from '../kube/watch/store.ts';
-import type { KubeObject, Pod, ResourceQuota } from '../kube/types.ts';
+import type { KubeObject, PersistentVolumeClaim, Pod, ResourceQuota } from '../kube/types.ts';
 import type { ApiKey } from '../resources/api-key.ts';
 import { CONFIRM_BY, type GpuInstance } from '../resources/instances/gpu-instance.ts';
 import type { InstanceHistory } from '../resources/instance-history.ts';
@@ -9,15 +9,15 @@ import { numericId } from '../resources/ids.ts';
 import { type InstanceTemplate, SHARED_TEMPLATE_LABEL, templateHash } from '../resources/instance-template.ts';
 import { poolOfPull } from '../resources/pod/image-pull.ts';
 import { EXPORTER_LABEL } from '../resources/pod/monitor.ts';
-import { instanceUidsOf } from '../resources/pod/owner.ts';
+import { instanceUidOf } from '../resources/pod/owner.ts';
 import { hasPodFinalizer } from '../resources/pod/pod-finalizer.ts';
 import type { RegistryCredential } from '../resources/registry-credential.ts';
-import type { SshKey } from '../resources/ssh-key.ts';
+import { fingerprintKeysOf, type SshKey } from '../resources/ssh-key.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
 import type { Webhook } from '../resources/webhook.ts';
 import { isWaiting } from './line-order.ts';
 
-/** Key of the index of pods by instance. It has the namespace, since any tenant can write another's uid into a label. */
+/** Key of the index of pods by instance. */
 export function instanceIndexKey(namespace = '', uid = ''): string {
   return `${namespace}/${uid}`;
 }
@@ -35,7 +35,8 @@ function namespace({ metadata }: KubeObject): string[] {
 export const INDEXES = {
   instances: {
     namespace,
-    name: ({ metadata }) => [metadata.name],
+    /** The name alone, of instances whose records published it as their login. */
+    bareLogin: ({ metadata, status }) => (status?.ssh?.user === metadata.name ? [metadata.name] : []),
     /** The node of the claim. */
     node: ({ status }) => (status?.claim === undefined ? [] : [status.claim.node]),
     /** Why it is as it is, and what it waits for: of one that was preempted Claimed alone says that. */
@@ -55,6 +56,7 @@ export const INDEXES = {
   sshKeys: {
     namespace,
     id: ({ metadata }) => [sshKeyIndexKey(metadata.namespace, numericId(metadata.uid ?? ''))],
+    fingerprint: fingerprintKeysOf,
   } satisfies IndexFunctions<SshKey>,
   templates: {
     namespace,
@@ -71,7 +73,10 @@ export const INDEXES = {
   } satisfies IndexFunctions<ApiKey>,
   pods: {
     /** Pods of instances, by {@link instanceIndexKey}. */
-    instance: (pod) => instanceUidsOf(pod).map((uid) => instanceIndexKey(pod.metadata.namespace, uid)),
+    instance: (pod) => {
+      const uid = instanceUidOf(pod);
+      return uid === undefined ? [] : [instanceIndexKey(pod.metadata.namespace, uid)];
+    },
     /** Pods that are kept until their program has ended, by their node. */
     keptOn: (pod) => (hasPodFinalizer(pod) && pod.spec?.nodeName !== undefined ? [pod.spec.nodeName] : []),
     /** Pods that bring images to nodes, by the name of their pool. */
@@ -83,6 +88,7 @@ export const INDEXES = {
     exporterNode: ({ metadata, spec }) =>
       metadata.labels?.['app'] === EXPORTER_LABEL.app && spec?.nodeName !== undefined ? [spec.nodeName] : [],
   } satisfies IndexFunctions<Pod>,
+  disks: { namespace } satisfies IndexFunctions<PersistentVolumeClaim>,
   registries: { namespace } satisfies IndexFunctions<RegistryCredential>,
   webhooks: { namespace } satisfies IndexFunctions<Webhook>,
   histories: { namespace } satisfies IndexFunctions<InstanceHistory>,

@@ -1,6 +1,6 @@
 import { findCondition } from '../kube/conditions.ts';
 import { compareText } from '../lib/compare.ts';
-import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
+import { ANSWERED, type GpuInstance } from '../resources/instances/gpu-instance.ts';
 
 const WHOLE_SECONDS = '2026-01-01T00:00:00Z'.length;
 
@@ -30,6 +30,15 @@ export function isPlaceComing(instance: GpuInstance): boolean {
 /** Whether others leave, or have left, for an instance without a place. It stays in line whatever becomes of its client. */
 export function doOthersEnd(instance: GpuInstance): boolean {
   return isPlaceComing(instance) || instance.status?.othersEnded === true;
+}
+
+/**
+ * Whether the client of an instance has an answer that it is there, or may have: it had a place, others end for it, or
+ * the HTTP interface marked it just before it said so.
+ */
+export function mayBeAnswered(instance: GpuInstance): boolean {
+  const { metadata, status } = instance;
+  return (status?.incarnation ?? 0) > 0 || doOthersEnd(instance) || metadata.annotations?.[ANSWERED] !== undefined;
 }
 
 function waitsAs({ status }: GpuInstance): string | undefined {

@@ -1,6 +1,7 @@
 import type { Container, Node, PersistentVolumeClaim, Pod } from '../kube/types.ts';
 import { isExtendedResource } from '../kube/quantity.ts';
 import { pick } from '../lib/json.ts';
+import { bearsClaim } from '../resources/pod/claim-on-pod.ts';
 import { CLAIM_ANNOTATION } from '../resources/pod/owner.ts';
 
 // What the caches keep of objects that a cluster may have tens of thousands of. To read another field, add it here.
@@ -30,7 +31,7 @@ export function prunePod({ metadata, spec, status }: Pod): Pod {
       spec: {
         ...pick(spec, ['nodeName', 'overhead', 'imagePullSecrets']),
         // A pod that bears a claim is held against it.
-        ...(claim?.includes('"claim":') && pick(spec, ['affinity'])),
+        ...(bearsClaim({ metadata }) && pick(spec, ['affinity'])),
         containers: spec.containers.map(pruneContainer),
         ...(spec.initContainers !== undefined && { initContainers: spec.initContainers.map(pruneContainer) }),
       },
@@ -44,6 +45,7 @@ export function prunePod({ metadata, spec, status }: Pod): Pod {
         'conditions',
         'containerStatuses',
         'initContainerStatuses',
+        'extendedResourceClaimStatus',
       ]),
     }),
   };
@@ -68,6 +70,7 @@ export function pruneNode({ metadata, spec, status = {} }: Node): Node {
   };
 }
 
-export function pruneDisk({ metadata }: PersistentVolumeClaim): PersistentVolumeClaim {
-  return { metadata };
+export function pruneDisk({ metadata, spec }: PersistentVolumeClaim): PersistentVolumeClaim {
+  const requests = spec?.resources?.requests;
+  return { metadata, ...(requests !== undefined && { spec: { resources: { requests } } }) };
 }

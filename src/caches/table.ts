@@ -1,5 +1,6 @@
 import type { IndexFunctions } from '../kube/watch/store.ts';
-import { DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES } from '../kube/devices.ts';
+import { INFERENCE_POOLS } from '../kube/inference-pools.ts';
+import { DEVICE_CLASSES, DEVICE_TAINT_RULES, RESOURCE_CLAIMS, RESOURCE_SLICES } from '../kube/devices.ts';
 import {
   ENDPOINT_SLICES,
   type KubeObject,
@@ -77,22 +78,29 @@ export const CACHES = {
   tenantLimits: cache({ type: TENANT_LIMITS, indexers: INDEXES.tenantLimits }),
   nodes: cache({ type: NODES, prune: pruneNode }),
   pods: cache({ type: PODS, indexers: INDEXES.pods, prune: prunePod }),
-  disks: cache({ type: PERSISTENT_VOLUME_CLAIMS, prune: pruneDisk }),
+  disks: cache({ type: PERSISTENT_VOLUME_CLAIMS, indexers: INDEXES.disks, prune: pruneDisk }),
   namespaces: cache({ type: NAMESPACES }),
   quotas: cache({ type: RESOURCE_QUOTAS, indexers: INDEXES.quotas }),
   storageClasses: cache({ type: STORAGE_CLASSES }),
   resourceSlices: cache({ type: RESOURCE_SLICES, isOptional: true }),
   deviceClasses: cache({ type: DEVICE_CLASSES, isOptional: true }),
   resourceClaims: cache({ type: RESOURCE_CLAIMS, isOptional: true }),
+  deviceTaintRules: cache({ type: DEVICE_TAINT_RULES, isOptional: true }),
   networkPolicies: cache({ type: NETWORK_POLICIES, indexers: INDEXES.networkPolicies }),
   services: cache({ type: SERVICES, labelSelector: MODEL_SERVER }),
   slices: cache({ type: ENDPOINT_SLICES, labelSelector: MODEL_SERVER }),
+  inferencePools: cache({ type: INFERENCE_POOLS, labelSelector: MODEL_SERVER, isOptional: true }),
   modelServers: cache({ type: MODEL_SERVERS, isOwn: true }),
   modelLeases: cache({ type: LEASES, labelSelector: `${MODEL_LEASE_LABEL}=true`, isOwn: true }),
 };
 
 /** What Dynamic Resource Allocation keeps of devices. */
-export const DEVICE_CACHES = ['resourceSlices', 'deviceClasses', 'resourceClaims'] as const satisfies CacheName[];
+export const DEVICE_CACHES = [
+  'resourceSlices',
+  'deviceClasses',
+  'resourceClaims',
+  'deviceTaintRules',
+] as const satisfies CacheName[];
 
 export type CacheName = keyof typeof CACHES;
 export type CachedObject<N extends CacheName> = (typeof CACHES)[N] extends CacheDefinition<infer T> ? T : never;

@@ -1,3 +1,4 @@
+import { plainJson } from '../wire/plain.ts';
 import { Api } from './api/client.ts';
 import { usageFailure } from './failure.ts';
 import { type Access, type Environment, readAccess } from './settings.ts';
@@ -31,7 +32,7 @@ export function createSession(env: Environment, terminal: Terminal, access?: () 
 
 /** Prints a value for programs. */
 export async function printJson({ terminal }: Session, value: unknown): Promise<void> {
-  await terminal.out(`${JSON.stringify(value, undefined, 2)}\n`);
+  await terminal.out(`${plainJson(value, 2)}\n`);
 }
 
 /** Asks whether to go on; true at once with --yes. Without a terminal there is nobody to ask, so --yes is needed. */

@@ -22,17 +22,21 @@ async function probe(
   say: (line: string) => void,
 ): Promise<ProbeOutcome> {
   const controller = rolesIn(snapshot.objects.deployments, own).get('controller');
-  const container = controller?.spec?.template.spec?.containers.find(({ name }) => name === 'berth');
+  const template = controller?.spec?.template.spec;
+  const container = template?.containers.find(({ name }) => name === 'berth');
   if (container?.image === undefined)
     return { result: 'unknown', why: 'no controller of Berth is there whose image a pod could run' };
   const namespace = `berth-doctor-${randomBytes(4).toString('hex')}`;
+  const names = (template?.imagePullSecrets ?? []).map(({ name }) => name ?? '');
+  const copied = names.length === 0 ? '' : ` and a copy of its credentials from ${names.join(' and ')}`;
   say(
-    `Makes namespace ${namespace} with three pods of ${container.image}, and deletes it. If this is interrupted: kubectl delete namespace ${namespace}`,
+    `Makes namespace ${namespace} with three pods of ${container.image}${copied}, and deletes it. If this is interrupted: kubectl delete namespace ${namespace}`,
   );
   const { image, imagePullPolicy } = container;
   const run = { image, ...(imagePullPolicy !== undefined && { imagePullPolicy }) };
+  const pull = { namespace: own, names };
   try {
-    return await probeNetwork({ client, clock: systemClock(), namespace, image: run });
+    return await probeNetwork({ client, clock: systemClock(), namespace, image: run, pull });
   } catch (error) {
     if (!(error instanceof KubeError)) throw error;
     return { result: 'unknown', why: error.message };

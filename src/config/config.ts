@@ -34,6 +34,7 @@ const address = z.string().transform((text, context): Address => {
   return { host: match[1] ?? (match[2] === '' ? '0.0.0.0' : (match[2] ?? '0.0.0.0')), port };
 });
 
+const days = z.coerce.number().int().min(0).max(3650);
 const port = z.coerce.number().int().min(1).max(65535);
 const image = z.string().min(1).max(512).regex(IMAGE_PATTERN, 'expected a container image reference');
 
@@ -55,6 +56,13 @@ const names = z.string().transform((text, context): string[] => {
   const list = text.split(',').map((name) => name.trim());
   if (list.every((name) => /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/.test(name))) return list;
   context.addIssue({ code: 'custom', message: 'expected names of Secrets, separated by commas' });
+  return z.NEVER;
+});
+
+const architectures = z.string().transform((text, context): ReadonlySet<string> => {
+  const list = text.split(',').map((name) => name.trim());
+  if (list.every((name) => /^[a-z0-9]{2,16}$/.test(name))) return new Set(list);
+  context.addIssue({ code: 'custom', message: 'expected architectures as nodes name theirs, for example amd64,arm64' });
   return z.NEVER;
 });
 
@@ -90,11 +98,14 @@ export const environment = z.object({
   BERTH_HTTP_ADDR: address.prefault('0.0.0.0:8080'),
   BERTH_INGRESS_ADDR: address.optional(),
   BERTH_METRICS_ADDR: address.prefault('0.0.0.0:9090'),
+  BERTH_METRICS_TLS: z.string().optional(),
   BERTH_SSH_ADDR: address.prefault('0.0.0.0:2222'),
   BERTH_SSH_PUBLIC_HOST: z.string().min(1).max(253).optional(),
   BERTH_SSH_PUBLIC_PORT: port.optional(),
   BERTH_DEFAULT_IMAGE: image.default('debian:12'),
   BERTH_TOOLS_IMAGE: image.default('ghcr.io/berth-dev/berth:0.1.0'),
+  BERTH_TOOLS_ARCHITECTURES: architectures.optional(),
+  BERTH_IMAGE_PULL_SECRETS: names.optional(),
   BERTH_IMAGE_PULL_POLICY: z.enum(['Always', 'IfNotPresent']).default('Always'),
   BERTH_DEFAULT_POOL: poolSpec.optional(),
   BERTH_CLAIM_ON_POD: z.enum(['true', 'false']).default('false'),
@@ -113,6 +124,8 @@ export const environment = z.object({
   BERTH_METRICS_TENANTS: z.enum(['true', 'false']).default('false'),
   BERTH_WEBHOOKS: z.enum(['true', 'false']).default('false'),
   BERTH_WEBHOOK_NETWORKS: networks.optional(),
+  BERTH_KEY_DEFAULT_DAYS: days.default(0),
+  BERTH_KEY_MAX_DAYS: days.default(0),
   BERTH_TRUST_PROXY: trustProxy.prefault('false'),
   ...oidcEnvironment,
   ...tracingEnvironment,
@@ -127,11 +140,17 @@ export interface Config {
   /** Where proxies in front of the api role connect; undefined: at `http`. */
   ingress: Address | undefined;
   metrics: Address;
+  /** Folder of the certificate of `metrics`; undefined: plain HTTP. */
+  metricsTls: string | undefined;
   ssh: Address & { publicHost: string; publicPort: number };
   /** Image of an instance that names none. */
   defaultImage: string;
   /** Image whose /tools fills the tools volume of each instance. */
   toolsImage: string;
+  /** Architectures of nodes that the tools image is built for; undefined: all. */
+  toolsArchitectures: ReadonlySet<string> | undefined;
+  /** Secrets of Berth's own namespace with credentials for its images. */
+  imagePullSecrets: string[];
   /** imagePullPolicy of instances. */
   imagePullPolicy: 'Always' | 'IfNotPresent';
   /** Whether the pod of a first start bears its claim. Only where admission keeps others from writing it there. */
@@ -166,6 +185,8 @@ export interface Config {
   webhooks: boolean;
   /** Networks beside the internet where webhooks may lead. */
   webhookNetworks: readonly IpNetwork[];
+  /** Days that API keys live which people make on the dashboard: without an end of their own, and at most; 0: no end. */
+  keyDays: { default: number; max: number };
   /** Value of Express's `trust proxy`, for what comes at the address of proxies. */
   trustProxy: boolean | number | string;
   /** Where traces go; undefined: nowhere. */
@@ -174,6 +195,12 @@ export interface Config {
 
 function unusable(why: string): never {
   throw new ConfigError(`the environment cannot be used: ${why}`);
+}
+
+function readKeyDays(value: Pick<z.infer<typeof environment>, 'BERTH_KEY_DEFAULT_DAYS' | 'BERTH_KEY_MAX_DAYS'>) {
+  const { BERTH_KEY_DEFAULT_DAYS: usual, BERTH_KEY_MAX_DAYS: max } = value;
+  if (max === 0 || usual <= max) return { default: usual, max };
+  return unusable(`BERTH_KEY_DEFAULT_DAYS: ${usual} is more than BERTH_KEY_MAX_DAYS, which is ${max}`);
 }
 
 /** Reads the environment. An empty variable counts as absent. Throws ConfigError that names every wrong variable. */
@@ -191,6 +218,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     http: value.BERTH_HTTP_ADDR,
     ingress: value.BERTH_INGRESS_ADDR,
     metrics: value.BERTH_METRICS_ADDR,
+    metricsTls: value.BERTH_METRICS_TLS,
     ssh: {
       ...value.BERTH_SSH_ADDR,
       publicHost:
@@ -200,6 +228,8 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     },
     defaultImage: value.BERTH_DEFAULT_IMAGE,
     toolsImage: value.BERTH_TOOLS_IMAGE,
+    toolsArchitectures: value.BERTH_TOOLS_ARCHITECTURES,
+    imagePullSecrets: value.BERTH_IMAGE_PULL_SECRETS ?? [],
     imagePullPolicy: value.BERTH_IMAGE_PULL_POLICY,
     claimOnPod: value.BERTH_CLAIM_ON_POD === 'true',
     requiresNetworkPolicy: value.BERTH_REQUIRE_NETWORK_POLICY === 'true',
@@ -219,6 +249,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     metricsNameTenants: value.BERTH_METRICS_TENANTS === 'true',
     webhooks: value.BERTH_WEBHOOKS === 'true',
     webhookNetworks: value.BERTH_WEBHOOK_NETWORKS ?? [],
+    keyDays: readKeyDays(value),
     trustProxy: value.BERTH_TRUST_PROXY,
     tracing: readTracing(value, unusable),
   };

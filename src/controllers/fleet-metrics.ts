@@ -3,21 +3,21 @@ import { ofThisMonth } from '../budgets/counted.ts';
 import type { Inventory } from '../inventory/inventory.ts';
 import { gpuCounts } from '../inventory/nodes/gpu-counts.ts';
 import { isOpen } from '../inventory/nodes/node-view.ts';
-import { keyOf, type KubeObject, type Node } from '../kube/types.ts';
+import { keyOf, type KubeObject, type Node, type PersistentVolumeClaim } from '../kube/types.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
 import { compareText } from '../lib/compare.ts';
+import { FINALIZER } from '../resources/cleanup.ts';
 import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 import { instanceState } from '../resources/instances/instance-state.ts';
-import { isOrphan } from '../resources/pod/disk.ts';
+import { BYTES_PER_GB, isKept, isOrphan, sizeGbOf } from '../resources/pod/disk.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
 import { endingOf } from './gpu-instance/decide/endings.ts';
-import { FINALIZER } from './gpu-instance/decide/names.ts';
 import type { UnrecordedInstances } from './gpu-instance/unrecorded.ts';
 
 interface FleetMetricsSource {
   nodes: ReadStore<Node>;
-  disks: Pick<ReadStore<KubeObject>, 'values'>;
+  disks: Pick<ReadStore<PersistentVolumeClaim>, 'values'>;
   instances: ReadStore<GpuInstance>;
   tenantLimits: Pick<ReadStore<TenantLimit>, 'values'>;
   unrecorded: Pick<UnrecordedInstances, 'all'>;
@@ -172,6 +172,39 @@ function orphans({ disks, instances }: FleetMetricsSource): number {
   return found.length;
 }
 
+/** Tenants that are named. */
+const MOST_TENANTS = 1_000;
+const OTHERS = 'other';
+
+interface KeptDisks {
+  tenant: string;
+  count: number;
+  bytes: number;
+}
+
+/**
+ * The disks that are kept although their instances are gone, of each tenant that has some. The thousand tenants that keep
+ * most are named; the rest, and where no tenant is named all, are one.
+ */
+function keptDisks({ disks, instances, namesTenants }: FleetMetricsSource): KeptDisks[] {
+  const kept = [...disks.values()].filter((disk) =>
+    isKept(disk, (name) => instances.get(keyOf({ namespace: disk.metadata.namespace, name })) !== undefined),
+  );
+  const sumOf = (tenant: string, some: readonly PersistentVolumeClaim[]): KeptDisks => ({
+    tenant,
+    count: some.length,
+    bytes: some.reduce((sum, disk) => sum + sizeGbOf(disk) * BYTES_PER_GB, 0),
+  });
+  if (!namesTenants) return [sumOf(OTHERS, kept)];
+  const byTenant = Map.groupBy(kept, ({ metadata }) => metadata.namespace ?? '');
+  const largest = [...byTenant]
+    .map(([tenant, some]) => sumOf(tenant, some))
+    .toSorted((a, b) => b.bytes - a.bytes || compareText(a.tenant, b.tenant));
+  const named = largest.slice(0, MOST_TENANTS);
+  const rest = largest.slice(MOST_TENANTS).flatMap(({ tenant }) => byTenant.get(tenant) ?? []);
+  return rest.length === 0 ? named : [...named, sumOf(OTHERS, rest)];
+}
+
 /** How much a tenant has spent of its budget. */
 interface BudgetUse {
   tenant: string;
@@ -180,10 +213,6 @@ interface BudgetUse {
   /** Of the part that is used most: 1 is all of it. */
   ratio: number;
 }
-
-/** Tenants that are named. */
-const MOST_TENANTS = 1_000;
-const OTHERS = 'other';
 
 function byAge({ metadata: a }: TenantLimit, { metadata: b }: TenantLimit): number {
   const byTime = compareText(a.creationTimestamp ?? '', b.creationTimestamp ?? '');
@@ -252,6 +281,18 @@ function fleetGauges(source: FleetMetricsSource): FleetGauge[] {
       help: 'Disks that were to go with their instance and were kept, because it went without the controller or is not there yet.',
       labelNames: [],
       read: () => [{ labels: {}, value: orphans(source) }],
+    },
+    {
+      name: 'berth_kept_disks',
+      help: 'Disks that are kept although their instances are gone, because their owners asked for it or nobody saw the instances go.',
+      labelNames: ['tenant'],
+      read: () => keptDisks(source).map(({ tenant, count: value }) => ({ labels: { tenant }, value })),
+    },
+    {
+      name: 'berth_kept_disk_bytes',
+      help: 'Size that the disks of berth_kept_disks ask for.',
+      labelNames: ['tenant'],
+      read: () => keptDisks(source).map(({ tenant, bytes: value }) => ({ labels: { tenant }, value })),
     },
     {
       name: 'berth_budget_used_ratio',

@@ -23,6 +23,7 @@ import { sshKeyStatus } from './status/ssh-key.ts';
 import { tenantPolicyStatus } from './status/tenant-policy.ts';
 import { createModelServerController, type ModelServerOptions } from './model-servers/controller.ts';
 import { createTenantController } from './tenants/controller.ts';
+import { createRegistryController } from './tenants/registries.ts';
 import { SessionReports } from './session-reports.ts';
 import type { TenantDeps } from './tenants/reconcile.ts';
 
@@ -45,9 +46,10 @@ type LeadDeps = Omit<InstanceControllerDeps, 'budgets' | 'keepLog'> &
 export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
   const { client, clock, defaultPool } = deps;
   const over = AbortSignal.any([signals.stop, signals.abort]);
-  // Before the caches catch up: nothing is granted at the price of no pool.
+  // Before the caches catch up, so that they have it.
   const makePool = async (signal: AbortSignal): Promise<void> => {
-    if (defaultPool !== undefined) await ensureDefaultPool(client, defaultPool, signal);
+    if (defaultPool === undefined) return;
+    await ensureDefaultPool(client, { namespace: deps.config.namespace, spec: defaultPool }, signal);
   };
   if (!(await keepTrying(deps, 'GPUPool default', makePool, over))) return;
   if (!(await catchUp(deps, over))) return;
@@ -80,6 +82,7 @@ export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
     createImageController({ ...deps, pulls }),
     createStatusController(deps, tenantPolicyStatus(deps)),
     createTenantController(deps),
+    createRegistryController(deps),
     createHistoryController(deps),
     ...(deps.outsideServers === undefined
       ? []

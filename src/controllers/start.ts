@@ -43,6 +43,8 @@ export interface ControllersDeps extends PodProbes {
   networkPolicies?: ReadStore<NetworkPolicy> | undefined;
   /** What is in ResourceSlices; absent: nothing. */
   devices?: DeviceStores | undefined;
+  /** Of nodes that Berth's tools run on; absent: all. */
+  architectures?: ReadonlySet<string> | undefined;
   registry: Registry;
   log: Logger;
   clock: Clock;
@@ -54,7 +56,7 @@ export interface ControllersDeps extends PodProbes {
   outsideServers?: OutsideServers | undefined;
   /** Whether metrics name tenants; by default they do not. */
   metricsNameTenants?: boolean;
-  /** Of the GPUPool that a leader makes where there is none; undefined: it makes none. */
+  /** Of the GPUPool that a leader makes where there never was one; undefined: it makes none. */
   defaultPool?: GpuPoolSpec | undefined;
   /** Whether an idle instance ends only when the replicas that serve instances have reported. */
   hearsSessions: boolean;
@@ -87,7 +89,8 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
       ...(deps.networkPolicies ? [deps.networkPolicies] : []),
     ].map(({ synced }: Pick<ReadStore<KubeObject>, 'synced'>) => synced),
   );
-  const inventory = new Inventory({ ...stores, devices: deps.devices }, clock);
+  const { architectures } = deps;
+  const inventory = new Inventory({ ...stores, devices: deps.devices }, clock, { architectures });
   const unrecorded = new UnrecordedInstances(log, clock);
   const unbilled = new UnbilledPlaces({ ...stores, inventory, clock });
   const unfollow = stores.instances.onChange((change) => {

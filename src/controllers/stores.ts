@@ -10,6 +10,7 @@ export const CONTROLLER_CACHES = [
   'pools',
   'tenantPolicies',
   'tenantLimits',
+  'registries',
   'nodes',
   'pods',
   'disks',

@@ -21,6 +21,7 @@ export function deviceStores({ resourceSlices, deviceClasses }: Devices): Device
     resourceSlices: cached(resourceSlices),
     deviceClasses: cached(deviceClasses),
     resourceClaims: cached([]),
+    deviceTaintRules: cached([]),
   };
 }
 

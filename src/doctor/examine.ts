@@ -16,6 +16,7 @@ import { poolSettings } from './checks/pools.ts';
 import { roles } from './checks/roles.ts';
 import { tenants } from './checks/tenants.ts';
 import { versions } from './checks/versions.ts';
+import { waysIn } from './checks/ways-in.ts';
 import { webhooks } from './checks/webhooks.ts';
 import { type Facts, findRelease } from './facts.ts';
 import type { Check, Finding } from './finding.ts';
@@ -28,6 +29,7 @@ export const CHECKS: readonly Check[] = [
   roles,
   activity,
   clocks,
+  waysIn,
   gpuNodes,
   devices,
   nodeLabels,

@@ -29,13 +29,24 @@ export function rolesIn(deployments: readonly Deployment[], namespace: string): 
   return new Map(own.map((one) => [one.metadata.labels?.[COMPONENT] ?? '', one] as const));
 }
 
+/** The value of a variable of a role's program; undefined when the chart sets none. */
+export function variableOf(deployment: Deployment | undefined, name: string): string | undefined {
+  const variables = deployment?.spec?.template.spec?.containers.flatMap(({ env = [] }) => env) ?? [];
+  return variables.find((one) => one.name === name)?.value;
+}
+
+export function controllersIn(deployments: readonly Deployment[]): Deployment[] {
+  return deployments.filter(({ metadata }) => metadata.labels?.[COMPONENT] === 'controller');
+}
+
 /** Where the first Deployment of a controller is, and what its release is called. */
 export function findRelease(
   deployments: readonly Deployment[],
   namespace: string | undefined,
 ): Pick<Facts, 'namespace' | 'prefix' | 'release'> {
-  const controllers = deployments.filter(({ metadata }) => metadata.labels?.[COMPONENT] === 'controller');
-  const found = controllers.find(({ metadata }) => namespace === undefined || metadata.namespace === namespace);
+  const found = controllersIn(deployments).find(
+    ({ metadata }) => namespace === undefined || metadata.namespace === namespace,
+  );
   return {
     namespace: namespace ?? found?.metadata.namespace ?? 'berth-system',
     prefix: found?.metadata.name.replace(/-controller$/, '') ?? 'berth',

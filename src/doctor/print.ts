@@ -1,4 +1,4 @@
-import { plain } from '../wire/plain.ts';
+import { plain, plainJson } from '../wire/plain.ts';
 import type { Finding, Severity } from './finding.ts';
 import type { Report } from './examine.ts';
 
@@ -28,7 +28,8 @@ function findingLines({ severity, message, why, remedy }: Finding): string[] {
   ];
 }
 
-function count(number: number, one: string): string {
+/** `1 disk`, `2 disks`. */
+export function count(number: number, one: string): string {
   return `${number} ${one}${number === 1 ? '' : 's'}`;
 }
 
@@ -55,5 +56,5 @@ export function printReport({ namespace, kubernetes, checks }: Report): string {
 export function printJson({ namespace, kubernetes, checks }: Report): string {
   const findings = checks.flatMap((one) => one.findings);
   const sound = checks.filter((one) => one.findings.length === 0).map(({ name }) => name);
-  return `${JSON.stringify({ namespace, kubernetes, findings, sound }, null, 2)}\n`;
+  return `${plainJson({ namespace, kubernetes, findings, sound }, 2)}\n`;
 }

@@ -1,9 +1,12 @@
 import type { KubeClient } from '../kube/client/client.ts';
+import { hasEnded } from '../kube/pod-phase.ts';
 import { findObject } from '../kube/client/find-object.ts';
 import { ForbiddenError } from '../kube/errors.ts';
 import { NETWORK_POLICIES, type NetworkPolicy } from '../kube/network-policy.ts';
-import { type Container, type Namespace, NAMESPACES, type Pod, PODS } from '../kube/types.ts';
+import { type Container, type Namespace, NAMESPACES, type Pod, PODS, type Secret, SECRETS } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
+import { pullContentFor } from '../resources/image-credentials.ts';
+import { PULL_SECRET } from '../resources/registry-credential.ts';
 import type { Report } from './examine.ts';
 import type { Finding } from './finding.ts';
 
@@ -14,8 +17,8 @@ const SERVER = { 'berth.dev/doctor': 'server' };
 /** Seconds after which Kubernetes ends a pod of the probe, whatever becomes of this process. */
 const DEADLINE_S = 180;
 
-/** What pods of the probe run: the image of Berth itself, as its controller has it. */
-type ProbeImage = Pick<Container, 'image' | 'imagePullPolicy'>;
+/** What pods of the probe run: the image of Berth itself, as its controller has it, and what pulls it. */
+type ProbeImage = Pick<Container, 'image' | 'imagePullPolicy'> & Pick<NonNullable<Pod['spec']>, 'imagePullSecrets'>;
 
 const SERVE = `echo ok >/tmp/index.html && exec ${BUSYBOX} httpd -f -p ${PORT} -h /tmp`;
 
@@ -46,6 +49,7 @@ function pod(
   script: string,
   { labels, image }: { labels: object; image: ProbeImage },
 ): Pod {
+  const { imagePullSecrets, ...program } = image;
   return {
     metadata: { name, namespace, labels: { ...LABELS, ...labels } },
     spec: {
@@ -54,7 +58,9 @@ function pod(
       terminationGracePeriodSeconds: 0,
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      securityContext: { runAsNonRoot: true, runAsUser: 65532, seccompProfile: { type: 'RuntimeDefault' } },
+      ...(imagePullSecrets && { imagePullSecrets }),
+      // As the image's own user, or one that OpenShift chooses.
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
       // No container runs on a simulated node.
       affinity: {
         nodeAffinity: {
@@ -66,7 +72,7 @@ function pod(
       containers: [
         {
           name: 'main',
-          ...image,
+          ...program,
           command: [BUSYBOX, 'sh', '-c', script],
           resources: { requests: { cpu: '5m', memory: '16Mi' }, limits: { memory: '32Mi' } },
           securityContext: {
@@ -115,12 +121,23 @@ export interface ProbeDeps {
   /** A namespace that does not exist yet, for the probe alone. */
   namespace: string;
   image: ProbeImage;
+  /** Berth's own namespace, and the Secrets there that pull the image. */
+  pull: { namespace: string; names: readonly string[] };
 }
 
 const STEP_MS = 500;
 /** A pod may have to pull its image, and a client tries for a minute and a half at most. */
 const POD_MS = 150_000;
 const ACCOUNT_MS = 15_000;
+
+/** What pulls the image in the namespace of the probe; undefined where the image needs no credentials. */
+async function pullSecret({ client, namespace, image, pull }: ProbeDeps): Promise<Secret | undefined> {
+  const found = await Promise.all(
+    pull.names.map((name) => findObject(client, SECRETS, { namespace: pull.namespace, name })),
+  );
+  const content = pullContentFor([image.image ?? ''], found);
+  return content && { metadata: { name: PULL_SECRET, namespace, labels: LABELS }, ...content };
+}
 
 /** Kubernetes makes the service account of a new namespace a moment after it. */
 async function createPod({ client, clock }: ProbeDeps, pod: Pod): Promise<void> {
@@ -150,10 +167,6 @@ async function made(deps: ProbeDeps, pod: Pod, isDone: (pod: Pod) => boolean): P
   }
 }
 
-function hasEnded({ status }: Pod): boolean {
-  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
-}
-
 async function run(deps: ProbeDeps): Promise<ProbeOutcome> {
   const { client, namespace, image } = deps;
   const server = await made(
@@ -174,13 +187,17 @@ async function run(deps: ProbeDeps): Promise<ProbeOutcome> {
 }
 
 /**
- * Whether a NetworkPolicy closes a pod: two pods in a namespace of their own, before and after the policy. The namespace
- * is deleted in every case. Throws KubeError where a call is refused.
+ * Whether a NetworkPolicy closes a pod: two pods in a namespace of their own, before and after the policy. They pull their
+ * image with the credentials that Berth has for it. The namespace is deleted in every case. Throws KubeError where a call
+ * is refused.
  */
 export async function probeNetwork(deps: ProbeDeps): Promise<ProbeOutcome> {
+  const secret = await pullSecret(deps);
   await deps.client.create(NAMESPACES, probeNamespace(deps.namespace));
   try {
-    return await run(deps);
+    if (secret === undefined) return await run(deps);
+    await deps.client.create(SECRETS, secret);
+    return await run({ ...deps, image: { ...deps.image, imagePullSecrets: [{ name: PULL_SECRET }] } });
   } finally {
     await deps.client.delete(NAMESPACES, { name: deps.namespace });
   }

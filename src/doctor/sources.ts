@@ -31,6 +31,7 @@ import {
   NAMESPACES,
   NODES,
   PERSISTENT_VOLUME_CLAIMS,
+  type PersistentVolumeClaim,
   type Pod,
   PODS,
   RESOURCE_QUOTAS,
@@ -44,9 +45,9 @@ import { API_KEYS } from '../resources/api-key.ts';
 import { GPU_POOLS } from '../resources/gpu-pool.ts';
 import { CUSTOM_RESOURCES } from '../resources/index.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../resources/instances/gpu-instance.ts';
-import { DISK_POLICY_LABEL, RETAINED_LABEL } from '../resources/pod/disk.ts';
+import { RETAINED_LABEL } from '../resources/pod/disk.ts';
 import { GROUP } from '../resources/schema.ts';
-import { TENANT_LIMIT_NAME, TENANT_LIMITS } from '../resources/tenants/tenant-limit.ts';
+import { TENANT_LIMIT_NAME, type TenantLimit, TENANT_LIMITS } from '../resources/tenants/tenant-limit.ts';
 import { TENANT_POLICIES } from '../resources/tenants/tenant-policy.ts';
 import { CONTROLLER_LEASE, NOTIFIER_LEASE } from '../runtime/lease-record.ts';
 
@@ -69,9 +70,23 @@ function source<T extends KubeObject>(
 }
 
 const OURS = { labelSelector: 'app.kubernetes.io/part-of=berth' };
-const IN_TENANTS = { fieldSelector: `metadata.name=${TENANT_LIMIT_NAME}`, metadataOnly: true };
+const IN_TENANTS = { fieldSelector: `metadata.name=${TENANT_LIMIT_NAME}` };
 
-const KEPT = { labelSelector: `${RETAINED_LABEL},${DISK_POLICY_LABEL}=Delete`, metadataOnly: true };
+/** Disks that were kept have the label, and so have those that a backup brings back while their instances are not there. */
+const KEPT = { labelSelector: RETAINED_LABEL };
+
+function keepDisk({ metadata, spec }: PersistentVolumeClaim): PersistentVolumeClaim {
+  const requests = spec?.resources?.requests;
+  return {
+    metadata: pick(metadata, ['name', 'namespace', 'labels', 'annotations', 'deletionTimestamp']),
+    ...(requests !== undefined && { spec: { resources: { requests } } }),
+  };
+}
+
+/** The one ceiling that a check compares. */
+function keepCeiling({ metadata, spec }: TenantLimit): TenantLimit {
+  return { metadata: pick(metadata, ['name', 'namespace']), spec: pick(spec ?? {}, ['diskGb']) as TenantLimit['spec'] };
+}
 
 /** A quarantine follows from the failures in the statuses, and from who wants GPUs. A network of pods has the address. */
 function keepInstance({ metadata, spec, status }: GpuInstance): GpuInstance {
@@ -79,7 +94,7 @@ function keepInstance({ metadata, spec, status }: GpuInstance): GpuInstance {
     metadata: pick(metadata, ['name', 'namespace', 'uid', 'resourceVersion']),
     spec: pick(spec, ['powerState', 'startRequest']) as GpuInstance['spec'],
     ...(status !== undefined && {
-      status: pick(status, ['failures', 'ending', 'podIP']) as NonNullable<GpuInstance['status']>,
+      status: pick(status, ['failures', 'ending', 'startRequests', 'podIP']) as NonNullable<GpuInstance['status']>,
     }),
   };
 }
@@ -99,10 +114,10 @@ export const SOURCES = {
   deviceClasses: source(DEVICE_CLASSES),
   pools: source(GPU_POOLS),
   instances: source(GPU_INSTANCES, {}, { keep: keepInstance }),
-  orphans: source(PERSISTENT_VOLUME_CLAIMS, KEPT),
+  keptDisks: source(PERSISTENT_VOLUME_CLAIMS, KEPT, { keep: keepDisk }),
   tenantPolicies: source(TENANT_POLICIES),
-  tenantLimits: source(TENANT_LIMITS, IN_TENANTS),
-  quotas: source(RESOURCE_QUOTAS, IN_TENANTS),
+  tenantLimits: source(TENANT_LIMITS, IN_TENANTS, { keep: keepCeiling }),
+  quotas: source(RESOURCE_QUOTAS, { ...IN_TENANTS, metadataOnly: true }),
   namespaces: source(NAMESPACES, { metadataOnly: true }),
   storageClasses: source(STORAGE_CLASSES),
   runtimeClasses: source(RUNTIME_CLASSES),
@@ -119,7 +134,7 @@ export const SOURCES = {
   sshReports: source(LEASES, { fieldSelector: `metadata.name=${activityLeaseOf('ssh')}` }),
   apiReports: source(LEASES, { fieldSelector: `metadata.name=${activityLeaseOf('api')}` }),
   nodeLeases: source(LEASES, { namespace: 'kube-node-lease' }),
-  metricsServices: source(SERVICES, { labelSelector: `${OURS.labelSelector},app.kubernetes.io/component=metrics` }),
+  ownServices: source(SERVICES, OURS),
   serviceMonitors: source(SERVICE_MONITORS),
   podMonitors: source(POD_MONITORS),
   validatingWebhooks: source(VALIDATING_WEBHOOKS),

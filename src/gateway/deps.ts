@@ -12,6 +12,7 @@ import type { BudgetHolds } from './limits/budget-holds.ts';
 import type { Limiter } from './limits/limiter.ts';
 import type { RetryBudgets } from './limits/retry-budgets.ts';
 import type { CallQueue } from './queue/call-queue.ts';
+import type { LongLists } from './long-lists.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { ResponseStore } from './state/response-store.ts';
 import type { Starts } from './zero/starts.ts';
@@ -37,6 +38,7 @@ export interface ModelRouterDeps {
   bodies: BodyShares;
   retries: RetryBudgets;
   queue: CallQueue;
+  lists: LongLists;
   /** Absent where no server may scale to zero. */
   starts?: Starts | undefined;
   log: Logger;

@@ -1,17 +1,24 @@
 import type { Dispatcher } from 'undici';
 import { Bag } from '../lib/bag.ts';
 import { HangGuard } from '../lib/hang-guard.ts';
+import { FairShares } from '../lib/shares.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EndpointBreaker, type OnBreak } from './balance/endpoint-breaker.ts';
 import { hash32 } from './balance/hash.ts';
+import { Prefill, type Prompt } from './balance/prefill.ts';
 import { Window, workOf } from './balance/window.ts';
 import type { EngineCredential } from '../resources/model-servers/engine-credential.ts';
 import { type Probe, type Target, workloadOf } from './discovery/types.ts';
+
+/** Questions about tokens that a server has at once. A tenant alone may have half. */
+const COUNTS = 32;
 
 /** What a model server's metrics said when they were last read. */
 export interface ServerLoad {
   waiting: number;
   running: number;
+  /** Data-parallel ranks, each of which reads prompts of its own. */
+  ranks: number;
   /** Share of the KV cache in use, 0 to 1. */
   kvUsage: number;
   /** Counts up while the engine computes. Absent where no counter of the engine does so all the time. */
@@ -60,8 +67,13 @@ export class Endpoint {
   readonly breaker: EndpointBreaker;
   /** How many requests of this process it may have. */
   readonly window = new Window();
+  /** The prompts of this process that it has to read. */
+  readonly #prefill = new Prefill();
+  readonly #clock: Clock;
   /** For questions about tokens. */
   readonly guard: HangGuard;
+  /** Those under way, by tenant: nobody pays for them. */
+  readonly counts = new FairShares(COUNTS, 1);
   origin: string;
   available: boolean;
   probe: Probe | undefined;
@@ -98,6 +110,7 @@ export class Endpoint {
     this.name = `ep-${hash32(target.key).toString(36).padStart(7, '0')}`;
     this.namespace = target.server.namespace;
     this.server = target.server.uid;
+    this.#clock = clock;
     this.breaker = new EndpointBreaker(clock, onBreak);
     this.guard = new HangGuard(clock);
     this.origin = target.origin;
@@ -120,7 +133,31 @@ export class Endpoint {
 
   /** One more request of this process may go there. */
   get hasRoom(): boolean {
-    return this.inFlight < this.window.size;
+    return this.roomIn === 0;
+  }
+
+  /** Milliseconds until one more may go there, as far as is known: Infinity where only what happens can say. */
+  get roomIn(): number {
+    if (this.inFlight >= this.window.size) return Infinity;
+    // One that says nothing may be many behind one address.
+    return this.load?.ranks === 1 ? this.#prefill.roomIn(this.#clock.monotonic()) : 0;
+  }
+
+  /** A request goes there. */
+  enter(prompt: Prompt, hasWaited = false): void {
+    this.inFlight += 1;
+    this.#prefill.sent(prompt, this.#clock.monotonic(), hasWaited);
+  }
+
+  /** The first byte of its stream has come. */
+  begun(prompt: Prompt): void {
+    this.#prefill.answered(prompt, this.#clock.monotonic());
+  }
+
+  /** It has ended. */
+  leave(prompt: Prompt): void {
+    this.inFlight -= 1;
+    this.#prefill.gone(prompt);
   }
 
   /** A byte of the answer to this request came at `now`. */

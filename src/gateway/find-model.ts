@@ -27,10 +27,8 @@ export function findModel(deps: Pick<ModelRouterDeps, 'catalog'>, principal: Pri
 }
 
 /** The models that the key may use, by name. */
-export function listModels({ catalog }: Pick<ModelRouterDeps, 'catalog'>, principal: Principal): Model[] {
-  return catalog()
-    .list(principal.namespace)
-    .filter(({ name }) => mayUseModel(principal, name));
+export function listModels({ catalog }: Pick<ModelRouterDeps, 'catalog'>, principal: Principal): readonly Model[] {
+  return catalog().listFor(principal);
 }
 
 function knownModels(names: readonly string[]): string {
@@ -78,11 +76,21 @@ export function requireRoute(
   });
 }
 
+/** What was found for the media of a call, by the list of a server: asked for each server and each attempt. */
+const ANSWERS = new WeakMap<readonly RemoteMedia[], Map<readonly string[], boolean>>();
+
 /** Whether a server that may fetch from these hosts may fetch all of this. */
 export function mayFetch(hosts: readonly string[], media: readonly RemoteMedia[]): boolean {
-  return media.every(({ host }) =>
-    hosts.some((one) => one === host || (one.startsWith('*.') && host.endsWith(one.slice(1)))),
-  );
+  if (media.length === 0 || hosts.length === 0) return media.length === 0;
+  let answers = ANSWERS.get(media);
+  if (answers === undefined) ANSWERS.set(media, (answers = new Map()));
+  let answer = answers.get(hosts);
+  if (answer === undefined) answers.set(hosts, (answer = media.every(({ host }) => isAmong(host, hosts))));
+  return answer;
+}
+
+function isAmong(host: string, hosts: readonly string[]): boolean {
+  return hosts.some((one) => one === host || (one.startsWith('*.') && host.endsWith(one.slice(1))));
 }
 
 /** @throws DialectError 400 when a body refers to what no server of the model may fetch */
@@ -93,7 +101,7 @@ export function requireMedia({ name, members, sleepers }: Model, media: readonly
     ...sleepers.map(({ server }) => server.mediaHosts ?? []),
   ];
   if (first === undefined || lists.length === 0 || lists.some((hosts) => mayFetch(hosts, media))) return;
-  const allowed = [...new Set(lists.flat())];
+  const allowed = [...new Set([...new Set(lists)].flat())];
   const fetches = allowed.length === 0 ? 'fetch nothing' : `fetch only from ${inWords(allowed)}`;
   throw unsupported(
     first.path,

@@ -7,6 +7,7 @@ import type { AccessWatch } from '../access/access-watch.ts';
 import type { CeilingsOf } from '../access/ceilings.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { KubeClient } from '../kube/client/client.ts';
+import type { InferencePool } from '../kube/inference-pools.ts';
 import type { ModelServer } from '../resources/model-servers/model-server.ts';
 import type { EndpointSlice, Lease, Namespace, Pod, Service } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -25,6 +26,7 @@ import { BudgetHolds } from './limits/budget-holds.ts';
 import { Limiter } from './limits/limiter.ts';
 import { RetryBudgets } from './limits/retry-budgets.ts';
 import { CallQueue } from './queue/call-queue.ts';
+import { LongLists } from './long-lists.ts';
 import { GatewayMetrics } from './metrics.ts';
 import { createModelCalls, createModelRouter } from './router.ts';
 import { MemoryStore, type ResponseStore } from './state/response-store.ts';
@@ -45,13 +47,15 @@ export interface ScaleFromZero {
 
 export interface ModelGatewayDeps {
   /** Writes the records of tokens. */
-  client: Pick<KubeClient, 'apply'>;
+  client: Pick<KubeClient, 'apply' | 'list'>;
   /** This replica. */
   replica: string;
   /** May be narrowed to the label `berth.dev/model-server=true`. */
   services: ReadStore<Service>;
   /** May be narrowed like the Services, whose labels EndpointSlices carry. */
   slices: ReadStore<EndpointSlice>;
+  /** May be narrowed like the Services. */
+  inferencePools: ReadStore<InferencePool>;
   pods: ReadStore<Pod>;
   /** Whose label lets them share model servers. */
   namespaces: ReadStore<Namespace>;
@@ -159,6 +163,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     bodies: new BodyShares(HELD_BODIES_MAX),
     retries: new RetryBudgets(),
     queue,
+    lists: new LongLists(clock),
     starts,
     log,
     clock,

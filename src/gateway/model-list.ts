@@ -101,7 +101,7 @@ function secondsOf(ms: number | undefined): number | null {
 }
 
 /** Anthropic's SDKs name their API version in a header, and expect fields of their own beside OpenAI's. */
-function wantsAnthropic({ headers }: Request): boolean {
+export function wantsAnthropic({ headers }: Request): boolean {
   return headers['anthropic-version'] !== undefined;
 }
 
@@ -115,18 +115,17 @@ export function sendModel(request: Request, response: Response, model: Model, se
   response.json(wantsAnthropic(request) ? withAnthropicFields(record) : record);
 }
 
-export function sendModels(request: Request, response: Response, models: readonly Model[], seen: Seen): void {
+/** The list of models as JSON. */
+export function modelsBody(models: readonly Model[], seen: Seen, isAnthropic: boolean): Buffer {
   const data = models.map((model) => modelRecord(model, seen));
-  if (!wantsAnthropic(request)) {
-    response.json({ object: 'list', data });
-    return;
-  }
-  const [first, last] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
-  response.json({
-    object: 'list',
-    data: data.map(withAnthropicFields),
-    first_id: first,
-    last_id: last,
-    has_more: false,
-  });
+  const body = isAnthropic
+    ? {
+        object: 'list',
+        data: data.map(withAnthropicFields),
+        first_id: data[0]?.id ?? null,
+        last_id: data.at(-1)?.id ?? null,
+        has_more: false,
+      }
+    : { object: 'list', data };
+  return Buffer.from(JSON.stringify(body));
 }

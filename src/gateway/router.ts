@@ -2,17 +2,19 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { getPrincipal, mayUseModel, type Principal } from '../access/principal.ts';
 import { allowOf, notAllowed } from '../lib/allow.ts';
+import { etagOf, hasVersion } from '../lib/etag.ts';
 import { ABSENT_ENDPOINTS, MODEL_ENDPOINTS, type ModelEndpoint, type OwnAnswer } from '../wire/model-endpoints.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { DialectError } from './dialects/index.ts';
-import { type Seen, sendModel, sendModels } from './model-list.ts';
+import { LONG_LIST, type Versioned, versioned } from './long-lists.ts';
+import { modelsBody, type Seen, sendModel, wantsAnthropic } from './model-list.ts';
 import { findModel, listModels } from './find-model.ts';
 import { nextCallId } from './calls/call.ts';
 import { countTokens } from './calls/count-tokens.ts';
 import { answerError } from './calls/answer-error.ts';
 import { ClientWriter } from './calls/client-writer.ts';
 import { type CallKind, handleCall, holdOf, requestIdOf } from './calls/handle-call.ts';
-import { requireScope } from './calls/let-in.ts';
+import { callerNow, requireScope } from './calls/let-in.ts';
 import { holdBytes } from './calls/read-body.ts';
 import { LimitError } from './limits/limiter.ts';
 import { readStored, listInputItems } from './state/history.ts';
@@ -74,14 +76,15 @@ interface Asked {
 }
 
 const OWN_ANSWERS: Readonly<Record<OwnAnswer, (asked: Asked) => void | Promise<void>>> = {
-  listModels({ deps, request, response, principal }) {
-    sendModels(request, response, listModels(deps, principal), seenBy(deps, principal));
+  async listModels(asked) {
+    send(asked, await listBody(asked));
   },
   readModel({ deps, request, response, principal, id }) {
     sendModel(request, response, findModel(deps, principal, id), seenBy(deps, principal));
   },
   async readResponse(asked) {
-    send(asked, (await storedPart(asked, 'response')).text);
+    const { text } = await storedPart(asked, 'response');
+    send(asked, { bytes: Buffer.from(text), etag: etagOfStored(asked) });
   },
   async deleteResponse({ deps, response, principal, id }) {
     if (!(await deps.store.delete(principal, id))) throw noResponse(id);
@@ -89,13 +92,26 @@ const OWN_ANSWERS: Readonly<Record<OwnAnswer, (asked: Asked) => void | Promise<v
   },
   async listInputItems(asked) {
     const stored = await storedPart(asked, 'items');
-    send(asked, JSON.stringify(listInputItems(asked.id, stored, queryOf(asked.request))));
+    const items = listInputItems(asked.id, stored, queryOf(asked.request));
+    send(asked, { bytes: Buffer.from(JSON.stringify(items)), etag: etagOfStored(asked) });
   },
   async cancelResponse(asked) {
     await storedPart(asked, 'response');
     throw notInBackground();
   },
 };
+
+async function listBody({ deps, request, principal }: Asked): Promise<Versioned> {
+  const isAnthropic = wantsAnthropic(request);
+  const models = listModels(deps, principal);
+  const write = (): Buffer => modelsBody(listModels(deps, principal), seenBy(deps, principal), isAnthropic);
+  if (models.length <= LONG_LIST) return versioned(write());
+  const variant = JSON.stringify([isAnthropic, principal.models]);
+  const asked = { tenant: principal.namespace, variant, of: deps.catalog(), models: models.length };
+  const body = await deps.lists.body(asked, write);
+  callerNow(deps, principal);
+  return body;
+}
 
 function seenBy({ catalog, queue }: ModelRouterDeps, principal: Principal): Seen {
   const { namespace } = principal;
@@ -127,11 +143,18 @@ function queryOf({ url }: Request): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(begin === -1 ? '' : url.slice(begin)));
 }
 
-/** Sends a stored answer, which counts as the body of a call until its client has read it. */
-function send({ deps, response, principal }: Asked, json: string): void {
+/** What is stored is never another one: its version is where it is. */
+function etagOfStored({ request, principal }: Asked): string {
+  return etagOf(`${principal.namespace} ${request.originalUrl}`);
+}
+
+/** Sends an answer, which counts as the body of a call until its client has read it, or 304 when the client has it. */
+function send({ deps, request, response, principal }: Asked, { bytes, etag }: Versioned): void {
   if (response.closed) return;
+  response.setHeader('cache-control', 'private, no-cache');
+  response.setHeader('etag', etag);
+  if (hasVersion(request.headers['if-none-match'], etag)) return void response.status(304).end();
   const hold = holdOf(deps, principal);
-  const bytes = Buffer.from(json);
   holdBytes(hold, bytes.length);
   response.once('close', () => hold.release());
   response.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': bytes.length });

@@ -15,21 +15,30 @@ export interface Terms<Over> {
   overBudget: (place: Place) => Over | undefined;
 }
 
+/** The GPUs that fit a request, and that the ceilings have no room for. */
+export function overCeilings(
+  supply: Pick<Inventory, 'sharesFor' | 'heldBy'>,
+  { namespace, limit }: Pick<Terms<unknown>, 'namespace' | 'limit'>,
+  request: PlaceRequest,
+): { shares: readonly GpuShare[]; over: readonly GpuShare[] } {
+  if (limit.gpus.length === 0) return { shares: [], over: [] };
+  const shares = supply.sharesFor(request);
+  const held = supply.heldBy(namespace);
+  return { shares, over: shares.filter((share) => gpuRefusal(limit, held, share) !== undefined) };
+}
+
 /**
  * The request as the ceilings leave it: without GPUs that fit and that they have no room for, or refused for its image.
  * Where they have room for none that fit, all stay: {@link admission} says why. No image: it is not known.
  */
 export function withinCeilings(
   supply: Pick<Inventory, 'sharesFor' | 'heldBy'>,
-  { namespace, limit }: Pick<Terms<unknown>, 'namespace' | 'limit'>,
+  terms: Pick<Terms<unknown>, 'namespace' | 'limit'>,
   request: PlaceRequest,
 ): { request: PlaceRequest; without: readonly GpuShare[] } | { overImages: CeilingRefusal } {
-  const overImages = request.image === '' ? undefined : imageRefusal(limit, request.image);
+  const overImages = request.image === '' ? undefined : imageRefusal(terms.limit, request.image);
   if (overImages !== undefined) return { overImages };
-  if (limit.gpus.length === 0) return { request, without: [] };
-  const shares = supply.sharesFor(request);
-  const held = supply.heldBy(namespace);
-  const without = shares.filter((share) => gpuRefusal(limit, held, share) !== undefined);
+  const { shares, over: without } = overCeilings(supply, terms, request);
   if (without.length === 0 || without.length === shares.length) return { request, without: [] };
   return { request: { ...request, without }, without };
 }

@@ -31,6 +31,12 @@ export class Assumptions {
     return this.#known.get(key)?.instance.status?.claim;
   }
 
+  /** The instances of a namespace whose claim was decided and is not shown yet. */
+  in(namespace: string): GpuInstance[] {
+    const all = [...this.#known.values()].map(({ instance }) => instance);
+    return all.filter(({ metadata }) => metadata.namespace === namespace);
+  }
+
   delete(key: string): void {
     this.#known.delete(key);
   }

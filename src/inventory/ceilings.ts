@@ -1,13 +1,12 @@
 import { allowsImage, type Ceilings, fullImageName, isForGpus } from '../resources/tenants/ceilings.ts';
 import type { TenantCeilings, TenantLimitSpec } from '../resources/tenants/tenant-limit.ts';
 import { whoCanChange } from '../resources/tenants/who-can-change.ts';
+import type { DiskUse } from './tenant-disks.ts';
 import type { GpuShare } from './tenant-holdings.ts';
 
 /** Why a ceiling refuses an instance. */
 export interface CeilingRefusal {
   message: string;
-  /** The GPUs that there is no room for; absent when a change of the ceiling alone can help. */
-  wanted?: GpuShare;
 }
 
 type GpuCeiling = Ceilings['gpus'][number];
@@ -35,9 +34,32 @@ export function gpuRefusal(
     const used = shares.filter((share) => isForGpus(ceiling, share)).reduce((sum, share) => sum + share.gpus, 0);
     if (used + wanted.gpus <= ceiling.max) continue;
     const message = `The ceiling gpus allows this tenant ${ceiling.max} GPUs${describe(ceiling)} at once. It holds ${used}, and this instance needs ${wanted.gpus}. Stop another instance. ${remedy('gpus', policies)}`;
-    return { message, wanted };
+    return { message };
   }
   return undefined;
+}
+
+/** More disks than these are not named: the message is for people. */
+const MOST_DISKS = 5;
+
+function keptInWords({ kept }: DiskUse, namespace: string): string {
+  if (kept.length === 0) return 'Delete an instance with its disk.';
+  const gb = kept.reduce((sum, disk) => sum + disk.gb, 0);
+  const named = kept.slice(0, MOST_DISKS).map((disk) => `${disk.name} (${disk.gb} GB)`);
+  const more = kept.length > MOST_DISKS ? `, and ${kept.length - MOST_DISKS} more` : '';
+  const whose = kept.length === 1 ? 'a deleted instance' : `${kept.length} deleted instances`;
+  return `${gb} GB of them are kept from ${whose}: ${named.join(', ')}${more}. Delete those that nobody needs: kubectl delete pvc NAME -n ${namespace}, or ask the operator to.`;
+}
+
+/** Why the tenant may not have one more disk beside those that it has; undefined when the ceiling has room for it. */
+export function diskRefusal(
+  { diskGb: most, policies = [] }: Pick<TenantCeilings, 'diskGb' | 'policies'>,
+  use: DiskUse,
+  { namespace, gb }: { namespace: string; gb: number },
+): CeilingRefusal | undefined {
+  if (most === undefined || use.gb + gb <= most) return undefined;
+  const message = `The ceiling diskGb allows this tenant ${most} GB of disks. Its disks have ${use.gb} GB, and this instance needs ${gb} GB. ${keptInWords(use, namespace)} Or ask for a smaller disk. ${remedy('diskGb', policies)}`;
+  return { message };
 }
 
 /** More patterns than these are not listed: the message is for people. */

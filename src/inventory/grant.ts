@@ -7,7 +7,7 @@ import { compareMoney } from '../resources/money.ts';
 import { addAmounts, type Amounts } from './amounts.ts';
 import type { FreePlaces } from './free-places.ts';
 import { type IsolationNeeds, isolationOn } from './nodes/isolation.ts';
-import { freeOf, hasLocalRoom, type NodeView, placesOn, type Share } from './nodes/node-view.ts';
+import { breaksWhole, freeOf, hasLocalRoom, type NodeView, placesOn, type Share } from './nodes/node-view.ts';
 import { diskOn, type HasStorage, hasImage, type OfferClass } from './offers.ts';
 import type { GpuShare } from './tenant-holdings.ts';
 
@@ -22,6 +22,8 @@ export interface GpuWish {
   maxPrice?: PriceLimit | undefined;
   /** GPUs that do not serve the request although they fit: a ceiling of the tenant has no room for them. */
   without?: readonly GpuShare[] | undefined;
+  /** Ids of offers that do not serve it either: a budget or a quota of the tenant has no room for them. */
+  withoutOffers?: readonly number[] | undefined;
 }
 
 /** The place that an instance asks for. */
@@ -143,7 +145,7 @@ export function reservedOf({ node, offerClass }: Pick<Place, 'node' | 'offerClas
 }
 
 /** The classes that serve a request, whatever they cost: what was rented, the offer that it names, or all that fit. */
-function classesFor(market: Market, { offerId, gpu, rented, without = [] }: GpuWish): OfferClass[] {
+function classesFor(market: Market, { offerId, gpu, rented, without = [], withoutOffers = [] }: GpuWish): OfferClass[] {
   if (rented === undefined && offerId !== undefined) {
     const named = market.classes().get(offerId);
     return named === undefined ? [] : [named];
@@ -152,8 +154,10 @@ function classesFor(market: Market, { offerId, gpu, rented, without = [] }: GpuW
     rented === undefined
       ? [...market.classes().values()].filter((offerClass) => fits(offerClass, gpu))
       : market.classesOf(rented.gpuCount).filter((offerClass) => isAsRented(offerClass, rented));
-  if (without.length === 0) return fitting;
-  return fitting.filter((offerClass) => without.every((share) => !sameJson(share, gpuShareOf(offerClass))));
+  if (without.length === 0 && withoutOffers.length === 0) return fitting;
+  const isOut = (offerClass: OfferClass): boolean =>
+    withoutOffers.includes(offerClass.id) || without.some((share) => sameJson(share, gpuShareOf(offerClass)));
+  return fitting.filter((offerClass) => !isOut(offerClass));
 }
 
 /** The ids of the classes that serve a request, free or not: requests with the same ids compete for the same places. */
@@ -183,6 +187,8 @@ export function candidates(market: Market, request: GpuWish): OfferClass[] {
 interface Scored {
   node: string;
   avoided: number;
+  /** Whether only GPUs that are whole have room for a part. */
+  breaks: number;
   free: number;
   cold: number;
   diskGbMax: number;
@@ -190,7 +196,9 @@ interface Scored {
 }
 
 function better(a: Scored, b: Scored): number {
-  return a.avoided - b.avoided || a.free - b.free || a.cold - b.cold || compareText(a.node, b.node);
+  return (
+    a.avoided - b.avoided || a.breaks - b.breaks || a.free - b.free || a.cold - b.cold || compareText(a.node, b.node)
+  );
 }
 
 /** The disk that a request gets on a node; undefined without a place there, or when its disk is too large. */
@@ -222,6 +230,7 @@ function scoreMember(
   return {
     node: member.node,
     avoided: request.avoid.has(member.node) ? 1 : 0,
+    breaks: breaksWhole(view, member.resource) ? 1 : 0,
     free: freeOf(view, offerClass.resourceName),
     cold: hasImage(view.facts, request.image) ? 0 : 1,
     diskGbMax: disk.maxGb,
@@ -308,7 +317,7 @@ function refuse(market: Market, request: PlaceRequest, classes: readonly OfferCl
 
 /**
  * The place for a request: in the cheapest class that has one on a node that the request does not avoid, on the node with
- * the fewest free GPUs that still fits (large places stay whole), a node that has the image before others, then by name.
+ * the fewest free GPUs that still fits (large places stay whole, and parts come first where a GPU is in parts), a node that has the image before others, then by name.
  * Only where no other fits, a node that is to be avoided. Pure and deterministic.
  */
 export function grant(market: Market, request: PlaceRequest): Grant {

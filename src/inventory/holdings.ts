@@ -1,18 +1,25 @@
-import { instanceUidsOf } from '../resources/pod/owner.ts';
+import { instanceUidOf } from '../resources/pod/owner.ts';
 import type { KubeObject, Pod } from '../kube/types.ts';
 import type { Claim, GpuInstance } from '../resources/instances/gpu-instance.ts';
 import type { Reserved } from '../resources/instances/line.ts';
 import { addAmounts, type Amounts, maxAmounts, subtractAmounts } from './amounts.ts';
+import { unplaced } from './devices/rivals.ts';
 import { amountsOfClaim, type NodeFacts, type NodeView } from './nodes/node-view.ts';
 import { hasStopped } from './nodes/pod-end.ts';
 import { requestsOfPod } from './nodes/pod-requests.ts';
 
-/** What a pod takes from its node. */
-export interface PodHolding {
-  node: string;
-  /** Namespace and uid of the instance it belongs to. */
+/** What somebody takes from a node. */
+interface Holding {
+  /** That of the pod. */
+  uid?: string | undefined;
+  /** Namespace and uid of the instance that it was made for. */
   instance: string | undefined;
   amounts: Amounts;
+}
+
+/** What a pod takes from its node. */
+export interface PodHolding extends Holding {
+  node: string;
 }
 
 /** What a claim takes from its node, with what preemption needs to know of its instance. */
@@ -20,6 +27,8 @@ export interface ClaimHolding {
   key: string;
   /** Namespace and uid of the instance. */
   instance: string;
+  /** The pod of the claim, once the controller has seen it. */
+  podUid: string | undefined;
   claim: Claim;
   interruptible: boolean;
   /**
@@ -30,21 +39,20 @@ export interface ClaimHolding {
   ephemeralGb: number;
 }
 
-// With the namespace, because any tenant may write the uid of another tenant's instance into a label.
 function identity(namespace = '', uid = ''): string {
   return `${namespace}/${uid}`;
 }
 
-/** Namespace and uid of the instance that a pod belongs to. */
+/** Namespace and uid of the instance that a pod was made for, as it says itself. */
 export function instanceOf(pod: Pod): string | undefined {
-  const [uid] = instanceUidsOf(pod);
+  const uid = instanceUidOf(pod);
   return uid && identity(pod.metadata.namespace, uid);
 }
 
 export function podHolding(pod: Pod): PodHolding | undefined {
   const node = pod.spec?.nodeName;
   if (node === undefined || hasStopped(pod)) return undefined;
-  return { node, instance: instanceOf(pod), amounts: requestsOfPod(pod) };
+  return { node, uid: pod.metadata.uid, instance: instanceOf(pod), amounts: requestsOfPod(pod) };
 }
 
 /** Size in GB of a disk that lives on the node. */
@@ -76,6 +84,7 @@ export function claimHolding(
   return {
     key,
     instance: identity(instance.metadata.namespace, instance.metadata.uid),
+    podUid: instance.status?.podUid,
     claim,
     interruptible: instance.spec.type === 'Interruptible',
     leavingSince: leavingSince(instance),
@@ -85,24 +94,37 @@ export function claimHolding(
 
 /**
  * What is taken on a node by its pods, by its claims, and by claims of devices. Of a claim and its own pods the larger counts, resource by
- * resource: a pod that only bears the label of an instance must not hide what the instance has claimed.
+ * resource: the pod may have other requests than the claim. A pod is a claim's own by what the controller wrote, on the pod
+ * or in the status. Any other is one more: it must not hide what an instance has claimed.
  */
 export function takenOn(
   facts: NodeFacts | undefined,
   pods: Iterable<PodHolding>,
-  claims: Iterable<ClaimHolding>,
+  claims: readonly ClaimHolding[],
 ): Amounts {
   let used: Amounts = {};
   const podsOf = new Map<string, Amounts>();
-  for (const { instance, amounts } of [...pods, ...(facts?.claimed ?? [])]) {
+  const named = new Map(claims.map(({ podUid, instance }) => [podUid, instance]));
+  const instanceOfPod = (uid: string | undefined, madeFor: string | undefined) =>
+    (uid === undefined ? undefined : named.get(uid)) ?? madeFor;
+  const holdings: Holding[] = [...pods, ...(facts?.claimed ?? [])];
+  for (const { uid, instance: madeFor, amounts } of holdings) {
     used = addAmounts(used, amounts);
-    if (instance !== undefined) podsOf.set(instance, addAmounts(podsOf.get(instance) ?? {}, amounts));
+    const holder = instanceOfPod(uid, madeFor) ?? uid;
+    if (holder !== undefined) podsOf.set(holder, addAmounts(podsOf.get(holder) ?? {}, amounts));
   }
   for (const { instance, claim, ephemeralGb } of claims) {
     const own = podsOf.get(instance) ?? {};
-    const claimed = amountsOfClaim(facts, claim, ephemeralGb);
-    used = addAmounts(used, subtractAmounts(maxAmounts(own, claimed), own));
+    const claimed = maxAmounts(own, amountsOfClaim(facts, claim, ephemeralGb));
+    used = addAmounts(used, subtractAmounts(claimed, own));
+    podsOf.set(instance, claimed);
   }
+  const { rivals = {}, located = [] } = facts ?? {};
+  for (const { pod, instance: madeFor, amounts } of located) {
+    const holder = instanceOfPod(pod, madeFor) ?? pod;
+    podsOf.set(holder, subtractAmounts(podsOf.get(holder) ?? {}, amounts));
+  }
+  for (const pieces of podsOf.values()) used = addAmounts(used, unplaced(rivals, pieces));
   return used;
 }
 
@@ -115,6 +137,9 @@ export function besideReserved(view: NodeView, reserved: Iterable<Reserved>, cla
   for (const { claim, ephemeralGb, leavingSince: leaves } of claims) {
     if (leaves !== undefined) used = subtractAmounts(used, amountsOfClaim(view.facts, claim, ephemeralGb));
   }
-  for (const place of reserved) used = addAmounts(used, amountsOfClaim(view.facts, place, 0));
+  for (const place of reserved) {
+    const taken = unplaced(view.facts.rivals, { [place.resourceName]: place.gpuCount });
+    used = addAmounts(addAmounts(used, amountsOfClaim(view.facts, place, 0)), taken);
+  }
   return { ...view, used: maxAmounts(view.used, used) };
 }

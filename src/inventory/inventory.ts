@@ -5,7 +5,7 @@ import type { GpuPool } from '../resources/gpu-pool.ts';
 import { isSwitchedOff } from '../resources/instances/instance-state.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Assumptions } from './assumptions.ts';
-import { DeviceIndex, type DeviceStores } from './devices/device-index.ts';
+import { DeviceIndex, type DeviceStores, type PodDevice } from './devices/device-index.ts';
 import { NO_DEVICES } from './devices/told-node.ts';
 import { FreePlaces } from './free-places.ts';
 import {
@@ -28,8 +28,14 @@ import { NodeViews } from './nodes/node-views.ts';
 import { type Offer, type OfferClass, offerClasses, offerOf, sizedAs } from './offers.ts';
 import { orderPools, type Pool, storageClassOf } from './pools.ts';
 import { placesByPreemption, preempt, type Preemption, type PreemptOptions } from './preempt.ts';
+import type { Architectures } from './nodes/node-state.ts';
 import { nodeFailuresOf } from './nodes/quarantine.ts';
 import { type GpuShare, TenantHoldings } from './tenant-holdings.ts';
+
+interface InventoryOptions {
+  /** Which ones Berth's tools run on. */
+  architectures?: Architectures;
+}
 
 interface InventoryStores {
   nodes: ReadStore<Node>;
@@ -56,12 +62,14 @@ function follow<T extends KubeObject>(
 export class Inventory {
   readonly #stores: InventoryStores;
   readonly #clock: Pick<Clock, 'now'>;
+  readonly #architectures: Architectures;
   readonly #nodes: NodeViews;
   readonly #devices: DeviceIndex | undefined;
   readonly #free: FreePlaces;
   readonly #assumptions = new Assumptions();
   readonly #holdings = new TenantHoldings();
   readonly #listeners = new Set<() => void>();
+  readonly #deviceListeners = new Set<(nodes: Iterable<string>) => void>();
   readonly #stops: (() => void)[];
   readonly #market: Market;
   #version = 0;
@@ -72,9 +80,10 @@ export class Inventory {
   readonly #sized = new Map<number, readonly OfferClass[]>();
   #offers: readonly Offer[] | undefined;
 
-  constructor(stores: InventoryStores, clock: Pick<Clock, 'now'>) {
+  constructor(stores: InventoryStores, clock: Pick<Clock, 'now'>, { architectures }: InventoryOptions = {}) {
     this.#stores = stores;
     this.#clock = clock;
+    this.#architectures = architectures;
     this.#nodes = new NodeViews(clock, (node) => this.#nodeChanged(node));
     const [classes, viewOf] = [() => this.#currentClasses(), (node: string) => this.#nodes.viewOf(node)];
     this.#free = new FreePlaces({ classes, viewOf });
@@ -83,7 +92,11 @@ export class Inventory {
     this.#market = { classes, classesOf, viewOf, hasStorage, free: this.#free };
     const { nodes, pods, devices } = stores;
     this.#devices =
-      devices && new DeviceIndex(devices, pods, (names) => [...names].forEach((name) => this.#lookAt(nodes.get(name))));
+      devices &&
+      new DeviceIndex(devices, pods, (names) => {
+        for (const name of names) this.#lookAt(nodes.get(name));
+        for (const listener of this.#deviceListeners) listener(names);
+      });
     this.#refreshPools();
     this.#stops = [
       () => this.#devices?.close(),
@@ -136,14 +149,24 @@ export class Inventory {
     return sharesFor(this.#market, request);
   }
 
-  /** The class that comes first for a wish, free or not: the cheapest or, of what was rented, the nearest. */
+  /** The classes that serve a wish, free or not: the cheapest first or, of what was rented, the nearest. */
+  candidates(wish: GpuWish): OfferClass[] {
+    return candidates(this.#market, wish);
+  }
+
+  /** The one of {@link candidates} that comes first. */
   cheapest(wish: GpuWish): OfferClass | undefined {
-    return candidates(this.#market, wish)[0];
+    return this.candidates(wish)[0];
   }
 
   /** The ids of the offers that serve a request, free or not. They change with {@link classes} alone. */
   offerIdsFor(request: PlaceRequest): readonly number[] {
     return classIdsFor(this.#market, request);
+  }
+
+  /** The devices that Dynamic Resource Allocation gave a pod, by driver, pool and name. */
+  devicesOf(pod: Pod): readonly PodDevice[] {
+    return this.#devices?.devicesOf(pod) ?? [];
   }
 
   /** Another object when nodes have other GPUs for rent. */
@@ -203,6 +226,11 @@ export class Inventory {
     return this.#assumptions.claimOf(key);
   }
 
+  /** The instances of a namespace with claims that no cache shows yet. */
+  assumedIn(namespace: string): readonly GpuInstance[] {
+    return this.#assumptions.in(namespace);
+  }
+
   /**
    * The GPUs that a namespace holds by its claims, also those that the cache does not show yet, and those that others
    * leave for it. `except`: without those of the instance of this key.
@@ -246,10 +274,17 @@ export class Inventory {
     return () => this.#listeners.delete(listener);
   }
 
+  /** Calls the listener with the nodes on which claims or devices changed. It must only enqueue. Returns the function to stop. */
+  onDevices(listener: (nodes: Iterable<string>) => void): () => void {
+    this.#deviceListeners.add(listener);
+    return () => this.#deviceListeners.delete(listener);
+  }
+
   /** Stops listening to the caches. */
   close(): void {
     for (const stop of this.#stops) stop();
     this.#listeners.clear();
+    this.#deviceListeners.clear();
   }
 
   #poolHasStorage(pool: Pool): boolean {
@@ -286,7 +321,8 @@ export class Inventory {
   }
 
   #factsOf(node: Node): NodeFacts {
-    return nodeFacts(node, this.#pools, this.#devices?.of(node.metadata.name) ?? NO_DEVICES);
+    const devices = this.#devices?.of(node.metadata.name) ?? NO_DEVICES;
+    return nodeFacts(node, this.#pools, devices, this.#architectures);
   }
 
   #lookAt(node: Node | undefined): void {

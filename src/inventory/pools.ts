@@ -2,7 +2,7 @@ import { compareText } from '../lib/compare.ts';
 import type { Node, StorageClass } from '../kube/types.ts';
 import { type GpuPool, gpuPoolSpecSchema, type GpuPoolSpec } from '../resources/gpu-pool.ts';
 import { shareOfMoney } from '../resources/money.ts';
-import { groupFor, NO_DEVICES, type NodeDevices, toldNode } from './devices/told-node.ts';
+import { groupsFor, NO_DEVICES, type NodeDevices, toldNode } from './devices/told-node.ts';
 import { hasGpusOf, makerOf } from './makers/makers.ts';
 import type { GpuResource } from './nodes/gpu-labels.ts';
 
@@ -13,16 +13,16 @@ export interface Pool {
   spec: GpuPoolSpec;
 }
 
-/** While there is no GPUPool, every GPU node is in this pool and costs nothing. */
-const DEFAULT_POOL: Pool = { name: 'default', spec: gpuPoolSpecSchema.parse({}) };
-
 function selects(pool: Pool, labels: Readonly<Record<string, string>>): boolean {
   return Object.entries(pool.spec.nodeSelector).every(([name, value]) => labels[name] === value);
 }
 
-/** Pools with the most labels first, then by name. A node belongs to one of them: no GPU is offered twice. */
+/**
+ * Pools with the most labels first, then by name. A node belongs to one of them: no GPU is offered twice. Where there is
+ * no pool, nothing is for rent: its prices and its sandbox may be what somebody deleted, or what no cache has yet.
+ */
 export function orderPools(pools: Iterable<GpuPool>): Pool[] {
-  const ordered = [...pools]
+  return [...pools]
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .map(({ metadata, spec }) => ({ name: metadata.name, spec: gpuPoolSpecSchema.parse(spec) }))
     .toSorted(
@@ -30,7 +30,6 @@ export function orderPools(pools: Iterable<GpuPool>): Pool[] {
         Object.keys(b.spec.nodeSelector).length - Object.keys(a.spec.nodeSelector).length ||
         compareText(a.name, b.name),
     );
-  return ordered.length === 0 ? [DEFAULT_POOL] : ordered;
 }
 
 /**
@@ -42,7 +41,7 @@ export function poolOf(node: Node, pools: readonly Pool[], devices: NodeDevices 
   const selecting = pools.filter((pool) => selects(pool, labels));
   if (selecting.length < 2) return selecting[0];
   const found = selecting.find(({ spec }) => {
-    const told = toldNode(node, groupFor(node, devices, spec.devices));
+    const told = toldNode(node, groupsFor(node, devices, spec.devices));
     return hasGpusOf(told, makerOf(spec.devices));
   });
   return found ?? selecting[0];

@@ -10,7 +10,7 @@ import {
   type ReservedOn,
 } from './grant.ts';
 import type { ClaimHolding } from './holdings.ts';
-import { amountsOfClaim, type NodeView, placesOn, requestsOf, type Share } from './nodes/node-view.ts';
+import { amountsOfClaim, type NodeView, placesOn, type Share, takesOf } from './nodes/node-view.ts';
 import type { OfferClass } from './offers.ts';
 
 /** What makes room for an on-demand instance. */
@@ -138,7 +138,7 @@ class Room {
     if (disk === undefined) return undefined;
     return {
       place: { offerClass: this.#offerClass, node: facts.name, diskGbMax: disk.maxGb, diskPersistent: disk.persistent },
-      takes: requestsOf(facts, share, disk.persistent ? 0 : this.#request.diskGb),
+      takes: takesOf(facts, share, disk.persistent ? 0 : this.#request.diskGb),
     };
   }
 }

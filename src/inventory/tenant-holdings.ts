@@ -1,3 +1,4 @@
+import { sameJson } from '../lib/json.ts';
 import { refOf } from '../kube/types.ts';
 import type { Claim } from '../resources/instances/gpu-instance.ts';
 
@@ -32,7 +33,8 @@ export class TenantHoldings {
     }
     if (before === undefined) return;
     this.#add(namespace, { ...before, gpus: -before.gpus });
-    if (after === undefined) for (const listener of this.#listeners) listener(namespace);
+    // Another place instead, as one that is granted instead of one that was reserved, gives back the first.
+    if (!sameJson(before, after)) for (const listener of this.#listeners) listener(namespace);
   }
 
   /** What a namespace holds; `except`: without what the instance of this key holds. */

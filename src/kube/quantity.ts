@@ -26,7 +26,11 @@ export function parseQuantity(quantity: string): number | undefined {
   return Number(match[1]) * (SUFFIXES[match[2] ?? ''] ?? Number.NaN);
 }
 
-/** Whether a resource is an extended one, as devices are (kubernetes pkg/apis/core/v1/helper, IsExtendedResourceName). */
+/** What the resource of each DeviceClass begins with; its name follows (kubernetes pkg/apis/resource/types.go). */
+export const DEVICE_CLASS_RESOURCE = 'deviceclass.resource.kubernetes.io/';
+
+/** Whether a resource is an extended one, as devices are (kubernetes pkg/scheduler/util, IsDRAExtendedResourceName). */
 export function isExtendedResource(name: string): boolean {
+  if (name.startsWith(DEVICE_CLASS_RESOURCE)) return true;
   return name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.');
 }

@@ -45,7 +45,7 @@ export function billedMs(status: GpuInstanceStatus, end: number): number {
  * node are in it, and not billed.
  */
 export function intervalOf(status: GpuInstanceStatus, end: number): Interval | undefined {
-  const { claim, incarnation = 0, diskGb } = status;
+  const { claim, incarnation = 0, diskGb, devices } = status;
   const from = openSince(status);
   const ms = billedMs(status, end);
   if (claim === undefined || from === undefined || ms <= 0) return undefined;
@@ -56,6 +56,7 @@ export function intervalOf(status: GpuInstanceStatus, end: number): Interval | u
     to: new Date(end).toISOString(),
     ...pick(claim, BILLED),
     ...(diskGb !== undefined && { diskGb }),
+    ...(devices !== undefined && { devices }),
     ...(silences.length > 0 && { silences }),
     gpuSeconds: gpuMsOf(claim, ms) / 1000,
     cost: costOf(claim.pricePerHour, ms),

@@ -1,5 +1,5 @@
 import { type BlockList, isIP } from 'node:net';
-import { blockListOf, type IpNetwork, parseNetwork } from './ip-network.ts';
+import { blockListOf, type IpNetwork, parseNetwork, throughNat64 } from './ip-network.ts';
 
 /**
  * What is no server outside, whoever names it: this machine, its link, where clouds have their metadata and credentials,
@@ -24,8 +24,13 @@ const INNER: BlockList = blockListOf(
   ].flatMap((text): readonly IpNetwork[] => [parseNetwork(text)].filter((network) => network !== undefined)),
 );
 
-/** Whether an address is of this machine, its link or a metadata service. Also what is no address at all. */
+/**
+ * Whether an address is of this machine, its link or a metadata service, by NAT64 as well. Also what is no address at
+ * all.
+ */
 export function isInner(address: string): boolean {
   const version = isIP(address);
+  const behind = version === 6 ? throughNat64(address) : undefined;
+  if (behind !== undefined) return isInner(behind);
   return version === 0 || INNER.check(address, version === 4 ? 'ipv4' : 'ipv6');
 }

@@ -9,7 +9,7 @@ export interface IpNetwork {
 
 /** Reads a network such as 10.20.0.0/16 or fd00::/8; undefined when it is none. */
 export function parseNetwork(text: string): IpNetwork | undefined {
-  const [address = '', bits = '', ...rest] = text.split('/');
+  const [address = '', bits = '', ...rest] = text.split('/', 3);
   const version = isIP(address);
   const prefix = Number(bits);
   const isNetwork =
@@ -32,6 +32,33 @@ export function groupsOf(address: string): string[] {
   const [front = [], back = []] = [head, tail].map((part) => (part === '' ? [] : part.split(':')));
   const zeros = Array.from({ length: Math.max(0, 8 - front.length - back.length) }, () => '0');
   return [...front, ...zeros, ...back];
+}
+
+/** Where NAT64 leads IPv6 to IPv4: everywhere (RFC 6052), and within one site (RFC 8215). The last four bytes say where to. */
+const NAT64 = ['64:ff9b::', '64:ff9b:1::'] as const;
+
+/** The addresses of IPv6 behind which NAT64 has an IPv4 address. */
+export function behindNat64(address: string): string[] {
+  const number = numberOf4(address);
+  const [high, low] = [number >> 16n, number & 0xffffn];
+  return NAT64.map((prefix) => `${prefix}${high.toString(16)}:${low.toString(16)}`);
+}
+
+/** The IPv4 address to which NAT64 leads from one of IPv6; undefined for any other. */
+export function throughNat64(address: string): string | undefined {
+  const groups = groupsOf(address).map((group) => Number.parseInt(group, 16));
+  const [first, second, third = 0] = groups;
+  if (
+    first !== 0x64 ||
+    second !== 0xff9b ||
+    third > 1 ||
+    (third === 0 && groups.slice(3, 6).some((group) => group !== 0))
+  )
+    return undefined;
+  return groups
+    .slice(6)
+    .flatMap((group) => [group >> 8, group & 0xff])
+    .join('.');
 }
 
 export function blockListOf(networks: Iterable<IpNetwork>): BlockList {

@@ -14,14 +14,21 @@ function numberOf6(address: string): bigint {
   return groupsOf(address).reduce((sum, group) => sum * 0x1_00_00n + BigInt(`0x${group}`), 0n);
 }
 
+/** What ::ffff:0:0/96 begins with: IPv4 in the words of IPv6. */
+const MAPPED = 0xffffn;
+
 /** The addresses of a network such as 10.20.0.0/16, or the one of an address; undefined when the text is neither. */
 export function rangeOf(text: string): IpRange | undefined {
-  const family = isIP(text.split('/')[0] ?? '');
+  const family = isIP(text.split('/', 1)[0] ?? '');
   const network = parseNetwork(text.includes('/') ? text : `${text}/${family === 4 ? 32 : 128}`);
   if (network === undefined || (family !== 4 && family !== 6) || network.address.includes('%')) return undefined;
   const size = 1n << BigInt(BITS[family] - network.prefix);
   const address = family === 4 ? numberOf4(network.address) : numberOf6(network.address);
   const first = address - (address % size);
+  if (family === 6 && first >> 32n === MAPPED && network.prefix >= 96) {
+    const low = first & 0xffff_ffffn;
+    return { family: 4, first: low, last: low + size - 1n };
+  }
   return { family, first, last: first + size - 1n };
 }
 

@@ -1,5 +1,6 @@
 const QUOTE = 0x22;
 const COMMA = 0x2c;
+const COLON = 0x3a;
 const BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
 const BRACE = 0x7b;
@@ -15,6 +16,35 @@ export function countStructure(json: Buffer, max: number): number {
     else if (byte === QUOTE) at = endOfString(json, at + 1);
   }
   return count;
+}
+
+/** Names are told apart by so many bits of their hashes. */
+const HASH_BITS = 20;
+
+/** Counts the different names of members in a JSON text, or of twenty thousand some hundred fewer. Stops at `max + 1`. */
+export function countNames(json: Buffer, max: number): number {
+  const seen = new Uint8Array(2 ** HASH_BITS);
+  let count = 0;
+  for (let at = 0; at < json.length && count <= max; at++) {
+    if (json[at] !== QUOTE) continue;
+    const end = endOfString(json, at + 1);
+    let next = end + 1;
+    while (isSpace(json[next])) next++;
+    if (json[next] === COLON) {
+      const slot = hashOf(json, at + 1, end);
+      count += 1 - (seen[slot] ?? 1);
+      seen[slot] = 1;
+    }
+    at = end;
+  }
+  return count;
+}
+
+/** FNV-1a of these bytes, folded. */
+function hashOf(json: Buffer, from: number, to: number): number {
+  let hash = 0x811c9dc5;
+  for (let at = from; at < to; at++) hash = Math.imul(hash ^ (json[at] ?? 0), 0x01000193);
+  return ((hash >>> HASH_BITS) ^ hash) & (2 ** HASH_BITS - 1);
 }
 
 /** Where the string ends whose first byte behind the quote is at `from`: the index of its closing quote, or the length. */

@@ -22,9 +22,14 @@ export class Shares {
     const held = this.heldBy(owner) + amount;
     if (held > most) return 'owner-full';
     if (this.#total + amount > this.#most) return 'all-full';
-    this.#held.set(owner, held);
-    this.#total += amount;
+    this.add(owner, amount);
     return 'taken';
+  }
+
+  /** Holds `amount` more for the owner, whatever the bounds say: it is there already. */
+  add(owner: string, amount: number): void {
+    this.#held.set(owner, this.heldBy(owner) + amount);
+    this.#total += amount;
   }
 
   /** Gives back what `take` held. */
@@ -63,6 +68,11 @@ export class FairShares {
     if (held > most) return 'owner-full';
     if (held > this.#factor * (this.#most - this.total)) return 'all-full';
     return this.#shares.take(owner, amount, most);
+  }
+
+  /** As `Shares.add`. */
+  add(owner: string, amount: number): void {
+    this.#shares.add(owner, amount);
   }
 
   heldBy(owner: string): number {

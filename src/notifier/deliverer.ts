@@ -30,6 +30,8 @@ const SHARE_MS = 1_000;
 /** Milliseconds until a target that took no event is tried again: at first, and at most. */
 const FIRST_WAIT_MS = 5_000;
 const MOST_WAIT_MS = 60 * 60_000;
+/** Failures after which a target waits the most. */
+const MOST_FAILURES = 1 + Math.ceil(Math.log2(MOST_WAIT_MS / FIRST_WAIT_MS));
 /** Part of a wait by which targets differ, so that they do not meet again. */
 const JITTER = 0.25;
 
@@ -62,9 +64,14 @@ export interface DelivererDeps {
 interface Work {
   uid: string | undefined;
   progress: Progress;
+  /** In a row, but for fewer events taken between them. */
   failures: number;
+  /** Events that it took since the last failure. */
+  taken: number;
   /** Monotonic: not before. */
   nextAt: number;
+  /** Milliseconds of the wait that ends then. */
+  waited: number;
   /** Monotonic: when the status was written last. */
   writtenAt: number;
   /** Where events stand that its cursor has, as far as it was looked for them. */
@@ -74,12 +81,12 @@ interface Work {
 /**
  * Milliseconds until the next try.
  *
- * @param failures in a row, from 1
+ * @param failures from 1
  * @param random uniform in [0, 1)
  * @param askedMs what the target asked for, if it did
  */
 function waitMs(failures: number, random: number, askedMs = 0): number {
-  const wait = Math.min(MOST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(failures - 1, 20));
+  const wait = Math.min(MOST_WAIT_MS, FIRST_WAIT_MS * 2 ** (failures - 1));
   return Math.min(MOST_WAIT_MS, Math.max(askedMs, wait * (1 - random * JITTER)));
 }
 
@@ -122,7 +129,16 @@ export class Deliverer {
     const { uid } = webhook.metadata;
     if (known !== undefined && known.uid === uid) return known;
     const progress = progressOf(webhook, firstCursor(webhook));
-    const work = { uid, progress, failures: 0, nextAt: -Infinity, writtenAt: -Infinity, positions: new Map() };
+    const work: Work = {
+      uid,
+      progress,
+      failures: 0,
+      taken: 0,
+      nextAt: -Infinity,
+      waited: 0,
+      writtenAt: -Infinity,
+      positions: new Map(),
+    };
     this.#works.set(key, work);
     return work;
   }
@@ -187,18 +203,23 @@ export class Deliverer {
     count(outcome.kind);
     progress.outcome = outcome;
     if (outcome.kind === 'delivered') {
-      work.failures = 0;
+      work.taken += 1;
+      if (work.taken > work.failures) work.failures = 0;
       progress.failedSince = undefined;
       progress.lastDeliveredAt = clock.now();
       progress.cursor = pass(progress.cursor, event, positions);
       if (clock.monotonic() - work.writtenAt >= WRITE_MS) await this.#write(key, work, signal);
       return undefined;
     }
-    work.failures += 1;
+    // A target that did well for as long as it was left alone begins anew.
+    const isFirst = work.taken > 0 && clock.monotonic() - work.nextAt > work.waited;
+    work.failures = isFirst ? 1 : Math.min(work.failures + 1, MOST_FAILURES);
+    work.taken = 0;
     progress.failedSince ??= clock.now();
     this.#deps.lags.forget(key);
     const wait = waitMs(work.failures, random(), outcome.kind === 'refused' ? outcome.retryAfterMs : undefined);
     work.nextAt = clock.monotonic() + wait;
+    work.waited = wait;
     await this.#write(key, work, signal);
     return { requeueAfterMs: wait };
   }

@@ -23,9 +23,19 @@ const priceSchema = patterned(
 
 /** Most classes of places that the status lists. */
 export const MOST_CLASSES = 64;
+/** Kubernetes closes nodes by such taints for as long as something is wrong with them. */
+const CLOSING = 'node.kubernetes.io/';
+const CLOSES = `taints of ${CLOSING} close a node for a while: leave them out`;
 const tolerationSchema = z
   .object({
-    key: z.string().min(1).max(317).describe('Key of the taint.'),
+    key: withRules(
+      z
+        .string()
+        .min(1)
+        .max(317)
+        .refine((key) => !key.startsWith(CLOSING), CLOSES),
+      { rule: `!self.startsWith('${CLOSING}')`, message: CLOSES },
+    ).describe('Key of the taint.'),
     operator: z
       .enum(['Exists', 'Equal'])
       .default('Exists')
@@ -67,7 +77,15 @@ const devicesSchema = withRules(
     deviceClassName: objectNameSchema('write the name of a DeviceClass, for example gpu.nvidia.com')
       .optional()
       .describe(
-        'DeviceClass of GPUs that Dynamic Resource Allocation gives out, instead of a preset. Berth reads them in ResourceSlices. The class must have an extendedResourceName, and each of its devices must be one whole GPU.',
+        'DeviceClass of GPUs that Dynamic Resource Allocation gives out, instead of a preset. Berth reads them in ResourceSlices. Its devices must be whole GPUs, or MIG slices of one profile.',
+      ),
+    partitionClassNames: z
+      .array(objectNameSchema('write the name of a DeviceClass').describe('Name of a DeviceClass.'))
+      .max(16)
+      .optional()
+      .meta({ 'x-kubernetes-list-type': 'set' })
+      .describe(
+        'DeviceClasses of MIG slices of the same GPUs, one for each profile, for rent as well: a GPU that is rented takes its slices out of the offers, and a slice its GPU.',
       ),
     productAttribute: labelNameSchema(
       'Attribute of the devices that names the product. Absent: productName, and model for the driver gpu.example.com. If the devices have none, the product is the name of the class.',
@@ -85,6 +103,10 @@ const devicesSchema = withRules(
   {
     rule: 'has(self.deviceClassName) || !(has(self.productAttribute) || has(self.memoryCapacity))',
     message: 'only devices of a deviceClassName have attributes and capacities',
+  },
+  {
+    rule: 'has(self.deviceClassName) || !has(self.partitionClassNames)',
+    message: 'partitionClassNames are slices of the GPUs of a deviceClassName: name one',
   },
   {
     rule: '!has(self.memoryUnit) || has(self.memoryLabel)',
@@ -108,7 +130,7 @@ export const gpuPoolSpecSchema = z.object({
     .optional()
     .meta({ 'x-kubernetes-list-type': 'atomic' })
     .describe(
-      'Taints of the nodes of this pool that its instances tolerate, besides those with the name of its GPU resource, such as nvidia.com/gpu. A node with another taint has no free place. Name no taint that closes a node for a while.',
+      'Taints of the nodes of this pool that its instances tolerate, besides those with the name of its GPU resource, such as nvidia.com/gpu. A node with another taint has no free place.',
     ),
   sizes: z
     .array(z.int().min(1).max(64).describe('Number of GPUs.'))
@@ -217,6 +239,12 @@ export const gpuPoolStatusSchema = z.object({
 });
 
 export type PoolDevices = z.infer<typeof devicesSchema>;
+
+/** The DeviceClasses that a pool sells. */
+export function deviceClassNamesOf(devices: PoolDevices | undefined): readonly string[] {
+  const { deviceClassName, partitionClassNames = [] } = devices ?? {};
+  return deviceClassName === undefined ? [] : [...new Set([deviceClassName, ...partitionClassNames])];
+}
 export type Toleration = z.infer<typeof tolerationSchema>;
 export type GpuPoolSpec = z.infer<typeof gpuPoolSpecSchema>;
 export type GpuPoolStatus = z.infer<typeof gpuPoolStatusSchema>;
@@ -226,6 +254,9 @@ export interface GpuPool extends KubeObject {
 }
 
 export const GPU_POOLS = berthType<GpuPool>('GPUPool', 'gpupools', false);
+
+/** Annotation of the leader's Lease: there was a GPUPool once, so none is made any more. */
+export const HAD_POOL = 'berth.dev/had-pool';
 
 /** Another text after each change of the spec. Unlike its resource version, it stays when the status changes. */
 export const specVersion = ({ metadata: { uid, generation } }: GpuPool): string => `${uid}/${generation}`;

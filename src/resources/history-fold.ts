@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { findCondition, rfc3339 } from '../kube/conditions.ts';
 import { sameJson } from '../lib/json.ts';
 import { gpusAre, recoveredAt } from './instances/gpu-health.ts';
-import { type GpuInstance, STAGES } from './instances/gpu-instance.ts';
+import { ANSWERED, type GpuInstance, STAGES } from './instances/gpu-instance.ts';
 import type { ReadyReason } from './instances/instance-state.ts';
 import { type HistoryEntry, type InstanceHistorySpec, MAX_ENTRIES, MAX_MESSAGE } from './instance-history.ts';
 
@@ -88,7 +88,7 @@ function datedEntries({ metadata, status = {} }: Reported): HistoryEntry[] {
     found.push(entry({ at, reason, message: message + place, start: stage === 'accepted' ? BEFORE_ALL : start }));
   }
   for (const [at, gpus] of Map.groupBy(status.unhealthyGPUs ?? [], ({ since }) => since)) {
-    const message = `${gpusAre(gpus)} unhealthy, as the device plugin of the node reports.`;
+    const message = `${gpusAre(gpus)} unhealthy, as the node reports.`;
     found.push(entry({ at, reason: 'GPUBecameUnhealthy', message, start }));
   }
   const recovered = recoveredAt(status);
@@ -131,7 +131,8 @@ export function sameHistory(left: GpuInstance, right: GpuInstance): boolean {
 }
 
 function factsOf(instance: GpuInstance): unknown {
-  return [datedEntries(instance), stateEntry(instance, '')];
+  const isAnswered = instance.metadata.annotations?.[ANSWERED] !== undefined;
+  return [datedEntries(instance), stateEntry(instance, ''), ...(isAnswered ? [ANSWERED] : [])];
 }
 
 /** The same as a short text: what the history of an instance was made from. */
@@ -167,7 +168,10 @@ export function fold(
   if (state !== undefined) entries = withState(entries, state);
   if (gone && rest.endedAt === undefined) {
     const start = instance.status?.incarnation ?? 0;
-    entries = [...entries, entry({ at, reason: 'Deleted', message: 'The instance is gone.', start })];
+    // `at` has whole seconds, and nothing is told of an instance after it is gone.
+    const last = entries.at(-1)?.at;
+    const goneAt = last !== undefined && Date.parse(last) > Date.parse(at) ? last : at;
+    entries = [...entries, entry({ at: goneAt, reason: 'Deleted', message: 'The instance is gone.', start })];
   }
   const recordedAt = [at, ...old.map((one) => one.recordedAt ?? '')].reduce((a, b) => (a > b ? a : b));
   entries = entries.map((one) => (old.includes(one) ? one : { ...one, recordedAt }));

@@ -1,5 +1,8 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 
+/** Annotation of what a request with an Idempotency-Key created: the hash of that request's body. */
+export const REQUEST_HASH = 'berth.dev/request-hash';
+
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 
 function base32(bytes: Uint8Array, length: number): string {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { KubeObject } from '../kube/types.ts';
+import type { KubeObject, ObjectRef } from '../kube/types.ts';
 import { AGE_COLUMN, berthType, type CustomResource, timeSchema } from './schema.ts';
 
 /** Entries of one history. The oldest give way. */
@@ -49,6 +49,10 @@ export const INSTANCE_HISTORIES = berthType<InstanceHistory>('InstanceHistory', 
 /** The name of the history of an instance: an instance of the same name later has another. */
 export function historyName(uid: string): string {
   return `h-${uid}`;
+}
+
+export function historyRef({ metadata: { namespace, uid = '' } }: Pick<KubeObject, 'metadata'>): ObjectRef {
+  return { namespace, name: historyName(uid) };
 }
 
 export const instanceHistoryResource: CustomResource = {

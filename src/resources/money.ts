@@ -7,9 +7,9 @@ const HOUR_MS = 3_600_000n;
 /** A price that an operator writes, which `parseMoney` reads. */
 export const PRICE = /^[0-9]{1,7}(\.[0-9]{1,6})?$/;
 
-/** Millionths of a currency unit. Throws RangeError unless the text is a decimal amount with at most six decimals. */
+/** Millionths of a currency unit. Throws RangeError unless the text is a decimal amount of at most 30 digits and six decimals. */
 export function parseMoney(text: string): bigint {
-  const match = /^(\d+)(?:\.(\d{1,6}))?$/.exec(text);
+  const match = /^(\d{1,30})(?:\.(\d{1,6}))?$/.exec(text);
   if (!match) throw new RangeError(`"${text}" is not an amount of money: write for example 2.49`);
   return BigInt(match[1] ?? '0') * UNIT + BigInt((match[2] ?? '').padEnd(DECIMALS, '0'));
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { KubeObject } from '../kube/types.ts';
+import type { KubeObject, Secret } from '../kube/types.ts';
 import { AGE_COLUMN, berthType, patterned, withRules, type CustomResource } from './schema.ts';
 
 /** Also the name of the Secret: what spec.imagePullSecrets of an instance names. */
@@ -7,8 +7,27 @@ export const REGISTRY_NAME = /^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/;
 /** A registry as the name of an image begins with it. */
 export const REGISTRY_SERVER = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$/;
 
+/** The Secret with which instances pull images of Berth, where its chart names imagePullSecrets. No record has this name. */
+export const PULL_SECRET = 'berth.image-pull';
+
 /** On the Secrets that Berth makes for tenants. */
 export const REGISTRY_LABEL = 'berth.dev/registry';
+
+/** The key of a Secret's data with a file of Docker. */
+export const DOCKER_CONFIG = '.dockerconfigjson';
+
+const DOCKER_HUB: ReadonlySet<string> = new Set(['docker.io', 'index.docker.io', 'registry-1.docker.io']);
+
+/** Whether a host is Docker Hub, under any of its names. */
+export function isDockerHub(host: string): boolean {
+  return DOCKER_HUB.has(host);
+}
+
+/** What a Secret of credentials is made of, as the kubelet reads it: `auths` by registry or path. */
+export function dockerConfig(auths: object): Required<Pick<Secret, 'type' | 'data'>> {
+  const text = Buffer.from(JSON.stringify({ auths })).toString('base64');
+  return { type: 'kubernetes.io/dockerconfigjson', data: { [DOCKER_CONFIG]: text } };
+}
 
 export const registryCredentialSpecSchema = withRules(
   z.object({

@@ -86,11 +86,14 @@ export function formed(example: string): { error: z.core.$ZodErrorMap } {
   return { error: ({ code }) => (code === 'invalid_type' ? `expected ${example}` : undefined) };
 }
 
+/** Characters of a duration. */
+const LONGEST_DURATION = 32;
+
 /** A duration as Go writes it, for example 90m or 1h30m. */
 export function durationSchema(description: string): z.ZodString {
   const pattern = /^([0-9]+(\.[0-9]+)?(s|m|h))+$/;
   return patterned(
-    z.string(formed('a text such as "12h"')).max(32),
+    z.string(formed('a text such as "12h"')).max(LONGEST_DURATION),
     pattern,
     'write a duration such as 90m, 12h or 1h30m',
   ).describe(description);
@@ -98,6 +101,7 @@ export function durationSchema(description: string): z.ZodString {
 
 /** Milliseconds of a Go-style duration of hours, minutes and seconds. Throws RangeError on any other text. */
 export function parseDuration(text: string): number {
+  if (text.length > LONGEST_DURATION) throw new RangeError(`A duration has at most ${LONGEST_DURATION} characters.`);
   const unit = { h: 3_600_000, m: 60_000, s: 1000 } as const;
   let total = 0;
   let rest = text;

@@ -98,3 +98,14 @@ function tryParse(line: string): SshPublicKey | SshPublicKeyError {
 export function sshKeyId(key: SshKey): number {
   return numericId(key.metadata.uid ?? '');
 }
+
+/** What a login finds a key by, in an index of the cache: the namespace, and the fingerprint as ssh-keygen -lf prints it. */
+export function fingerprintKey(namespace: string, fingerprint: string): string {
+  return `${namespace}/${fingerprint}`;
+}
+
+/** The {@link fingerprintKey} of a key; none of a text that is no key. */
+export function fingerprintKeysOf(key: SshKey): string[] {
+  const read = publicKeyOf(key);
+  return read instanceof SshPublicKeyError ? [] : [fingerprintKey(key.metadata.namespace ?? '', read.fingerprint)];
+}

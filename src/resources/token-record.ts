@@ -37,9 +37,14 @@ const entrySchema = z
 
 const SAME = ['by', 'model', 'inputPrice', 'cachedInputPrice', 'outputPrice'];
 const GROWING = ['calls', 'unreported', 'inputTokens', 'cachedInputTokens', 'outputTokens'];
+/** A text in CEL that is no less than it was. Kubernetes reads such amounts exactly. */
+function noLess(now: string, before: string): string {
+  return `quantity(${now}).compareTo(quantity(${before})) >= 0`;
+}
 const conditions = [
   ...SAME.map((name) => `now.${name} == before.${name}`),
   ...GROWING.map((name) => `now.${name} >= before.${name}`),
+  noLess('now.cost', 'before.cost'),
   '(!has(before.estimated) || (has(now.estimated) && now.estimated >= before.estimated))',
 ];
 
@@ -62,7 +67,11 @@ export const tokenRecordSpecSchema = withRules(
   // Also against a write of the replica itself that arrives after a later one.
   {
     rule: `self.day == oldSelf.day && self.replica == oldSelf.replica && self.currency == oldSelf.currency && oldSelf.entries.all(before, self.entries.exists(now, ${conditions.join(' && ')}))`,
-    message: 'the counts of a token record only grow: leave it as it is',
+    message: 'the counts and costs of a token record only grow: leave it as it is',
+  },
+  {
+    rule: `self.calls >= oldSelf.calls && ${noLess('self.cost', 'oldSelf.cost')}`,
+    message: 'calls and cost of a token record only grow: leave it as it is',
   },
 );
 

@@ -2,6 +2,7 @@ import { personSigningKey, publicPart } from '../access/person-token.ts';
 import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
 import { People } from '../http/interface/auth/people.ts';
 import { ByteTurns } from '../lib/byte-turns.ts';
+import { EndedSessions } from '../web/ended-sessions.ts';
 import { OidcProvider } from '../web/oidc-provider.ts';
 import { dashboardRouter } from '../web/router.ts';
 import { SignInCodes } from '../web/sign-in-codes.ts';
@@ -19,16 +20,19 @@ const LOOPBACK = { host: '127.0.0.1', port: 0 };
 export const apiWithDashboardRole: Role = async (context) => {
   const { process, caches } = context;
   const { client, clock, config } = process;
+  const { keyDays, webhooks } = config;
   const stores = caches.pick(['apiKeys']);
   const sessionKey = sessionKeyReader(client, { namespace: config.namespace, name: SESSION_SECRETS.dashboard });
   const readKey = async () => publicPart(personSigningKey(await sessionKey()));
   const oidc = config.oidc && new OidcProvider(config.oidc, clock);
-  const vouching = new Vouching({ client, clock, sessionKey, users: new SignedInUsers({ client, clock, oidc }) });
+  const ended = new EndedSessions({ client, clock, namespace: config.namespace });
+  const users = new SignedInUsers({ client, clock, oidc, ended });
+  const vouching = new Vouching({ client, clock, sessionKey, users });
   const people = new People({ readKey, vouch: vouching.ask, clock });
   const terminals = new TerminalGateway(
     await startTerminals(context, LOOPBACK, { people, turns: new ByteTurns(clock) }),
   );
   const codes = new SignInCodes(clock);
-  const dashboard = dashboardRouter({ ...process, stores, sessionKey, oidc, webhooks: config.webhooks, codes });
+  const dashboard = dashboardRouter({ ...process, stores, sessionKey, ended, oidc, webhooks, keyDays, codes });
   await startApiRole(context, { dashboard, people, terminals });
 };

@@ -40,9 +40,9 @@ interface Shared {
 }
 
 // Loaded on demand, as is the other below: the client of Valkey takes 5 MiB, which most installations have no use for.
-async function createCounters({ config, log }: RoleContext['process']): Promise<Counters> {
+async function createCounters({ config, log, clock }: RoleContext['process']): Promise<Counters> {
   if (config.valkeyUrl === undefined) return localCounters();
-  return (await import('../runtime/shared-counter.ts')).sharedCounters(config.valkeyUrl, log);
+  return (await import('../runtime/shared-counter.ts')).sharedCounters(config.valkeyUrl, log, clock);
 }
 
 /** Undefined without Valkey. */
@@ -69,7 +69,9 @@ async function createShared(context: RoleContext): Promise<Shared> {
 
 function createInventory({ process, caches, shutdown }: RoleContext): Inventory {
   const supply = caches.pick(['instances', 'nodes', 'pods', 'pools', 'storageClasses']);
-  const inventory = new Inventory({ ...supply, devices: caches.pick(DEVICE_CACHES) }, process.clock);
+  const { toolsArchitectures: architectures } = process.config;
+  const stores = { ...supply, devices: caches.pick(DEVICE_CACHES) };
+  const inventory = new Inventory(stores, process.clock, { architectures });
   shutdown.defer('inventory', () => inventory.close());
   return inventory;
 }
@@ -90,7 +92,7 @@ async function createModels(context: RoleContext, { access, authenticator, count
   const store = await createResponseStore(process);
   shutdown.defer('responses', () => store?.close());
   return createModelGateway({
-    ...caches.pick(['services', 'slices', 'pods', 'namespaces']),
+    ...caches.pick(['services', 'slices', 'inferencePools', 'pods', 'namespaces']),
     modelServers: config.outsideModels ? caches.get('modelServers') : undefined,
     tenants: {
       has: (name) => isTenant(tenancy, name),

@@ -1,4 +1,5 @@
 import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
+import { EndedSessions } from '../web/ended-sessions.ts';
 import { OidcProvider } from '../web/oidc-provider.ts';
 import { startDashboard } from '../web/server.ts';
 import type { Role } from './role.ts';
@@ -13,8 +14,10 @@ export const dashboardRole: Role = async ({ process, caches, shutdown }) => {
     ...process,
     stores: caches.pick(['apiKeys']),
     sessionKey: sessionKeyReader(client, { namespace: config.namespace, name: SESSION_SECRETS.dashboard }),
+    ended: new EndedSessions({ client, clock, namespace: config.namespace }),
     oidc: config.oidc && new OidcProvider(config.oidc, clock),
     webhooks: config.webhooks,
+    keyDays: config.keyDays,
     trustProxy: config.trustProxy,
     address: config.http,
   });

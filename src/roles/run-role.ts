@@ -56,7 +56,8 @@ async function start(name: string, roles: readonly Role[]): Promise<void> {
     // Before every role has started there may be no cache yet, and `synced` is true of none.
     let started = false;
     const health = { ready: () => started && caches.synced && !shutdown.stopping.aborted };
-    const server = await startMetricsServer(config.metrics, proc.registry, health);
+    const files = config.metricsTls === undefined ? undefined : { folder: config.metricsTls, ...proc };
+    const server = await startMetricsServer(config.metrics, proc.registry, health, files);
     shutdown.defer('metrics', () => server.close());
     const context = new RoleContext(proc, caches, shutdown);
     for (const role of roles) await role(context);

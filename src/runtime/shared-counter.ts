@@ -1,8 +1,10 @@
 import type { Redis } from 'iovalkey';
 import type { Logger } from 'pino';
-import { RateLimiterMemory, RateLimiterValkey } from 'rate-limiter-flexible';
-import { type Counters, type MinuteCounter, minuteCounter, type Sum } from './counter.ts';
+import { RateLimiterValkey } from 'rate-limiter-flexible';
+import type { Clock } from '../lib/clock.ts';
+import { type Counters, memoryCounter, type MinuteCounter, minuteCounter, type Sum } from './counter.ts';
 import { sharedHoldings } from './shared-holdings.ts';
+import { SlowGuard } from './slow-guard.ts';
 import { connectValkey } from './valkey.ts';
 
 /** The caller compares with the limit of the key. */
@@ -32,43 +34,40 @@ function sumOf(total: number, ttl: number): Sum {
   return { total, resetMs: Math.max(1, ttl) };
 }
 
-function sharedCounter(client: Redis, prefix: string): MinuteCounter {
+function sharedCounter(client: Redis, guard: SlowGuard, prefix: string): MinuteCounter {
   const keyPrefix = `berth:${prefix}`;
-  const insurance = new RateLimiterMemory(WINDOW);
-  const alone = minuteCounter(insurance);
+  const alone = memoryCounter();
   const shared = minuteCounter(
-    new RateLimiterValkey({
-      ...WINDOW,
-      storeClient: client,
-      keyPrefix,
-      customIncrTtlLuaScript: COUNT_SCRIPT,
-      insuranceLimiter: insurance,
-    }),
+    new RateLimiterValkey({ ...WINDOW, storeClient: client, keyPrefix, customIncrTtlLuaScript: COUNT_SCRIPT }),
   );
+  const addBoth: MinuteCounter['addBoth'] = async (first, second, points) => {
+    const keys = [first.key, second].map((key) => `${keyPrefix}:${key}`);
+    const answer = await client.eval(COUNT_BOTH_SCRIPT, 2, ...keys, points, WINDOW.duration, first.most);
+    const [total, reset, ...other] = answer as [number, number, number?, number?];
+    const [others, otherReset] = other;
+    const sum = sumOf(total, reset);
+    return others === undefined || otherReset === undefined ? [sum] : [sum, sumOf(others, otherReset)];
+  };
   return {
-    add: (key, points) => shared.add(key, points),
-    async addBoth(first, second, points) {
-      const keys = [first.key, second].map((key) => `${keyPrefix}:${key}`);
-      try {
-        const answer = await client.eval(COUNT_BOTH_SCRIPT, 2, ...keys, points, WINDOW.duration, first.most);
-        const [total, reset, ...other] = answer as [number, number, number?, number?];
-        const [others, otherReset] = other;
-        const sum = sumOf(total, reset);
-        return others === undefined || otherReset === undefined ? [sum] : [sum, sumOf(others, otherReset)];
-      } catch {
-        return alone.addBoth(first, second, points);
-      }
-    },
+    add: (...what) => guard.ask(() => shared.add(...what)).catch(() => alone.add(...what)),
+    addBoth: (...what) => guard.ask(() => addBoth(...what)).catch(() => alone.addBoth(...what)),
   };
 }
 
-/** Counters in Valkey or Redis for all replicas. In an outage each counts alone: limits loosen, and no tenant stops. */
-export function sharedCounters(url: string, log: Logger): Counters {
+/**
+ * Counters in Valkey or Redis for all replicas. In an outage each counts alone, also while Valkey is slow: limits loosen, and
+ * no tenant stops.
+ */
+export function sharedCounters(url: string, log: Logger, clock: Clock): Counters {
   const without = 'limits and budgets are counted per replica';
   const client = connectValkey(url, { commandTimeout: COMMAND_MS, log, without });
+  const guard = new SlowGuard(clock, (isSlow) => {
+    if (isSlow) log.warn({ without }, 'Valkey is slow');
+    else log.info('Valkey is quick again');
+  });
   return {
-    counter: (prefix) => sharedCounter(client, prefix),
-    holdings: sharedHoldings(client),
+    counter: (prefix) => sharedCounter(client, guard, prefix),
+    holdings: sharedHoldings(client, guard),
     close: () => client.disconnect(),
   };
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'iovalkey';
 import type { SharedHoldings } from './counter.ts';
+import type { SlowGuard } from './slow-guard.ts';
 
 /** Milliseconds for which a replica counts that notes nothing more. It notes anew what it still holds long before. */
 const KEPT_MS = 30_000;
@@ -34,14 +35,15 @@ return {fits and 1 or 0, string.format('%.0f', others)}
 `;
 
 /** What replicas hold, in Valkey or Redis. A replica that is gone counts for half a minute. */
-export function sharedHoldings(client: Redis): SharedHoldings {
+export function sharedHoldings(client: Redis, guard: SlowGuard): SharedHoldings {
   const replica = randomUUID();
   return {
     async note(name, { held, more, counted, max, isFirst }) {
       const amounts = [held, more, counted, max].map(String);
       const args = [replica, ...amounts, isFirst ? 1 : 0, KEPT_MS];
-      const answer = await client.eval(NOTE_SCRIPT, 1, `berth:held:${name}`, ...args);
-      const [fits, others] = answer as [fits: number, others: string];
+      const ask = () => client.eval(NOTE_SCRIPT, 1, `berth:held:${name}`, ...args);
+      // No caller waits for a note that holds nothing more.
+      const [fits, others] = (await (more > 0n ? guard.ask(ask) : ask())) as [fits: number, others: string];
       return { fits: fits === 1, others: BigInt(others) };
     },
   };

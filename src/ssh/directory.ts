@@ -3,9 +3,8 @@ import type { Tenants } from '../access/tenants.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject, type Pod } from '../kube/types.ts';
 import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
-import { numericId } from '../resources/ids.ts';
 import { instanceState } from '../resources/instances/instance-state.ts';
-import type { SshKey } from '../resources/ssh-key.ts';
+import { fingerprintKey, type SshKey, sshKeyId } from '../resources/ssh-key.ts';
 import { parseAuthorizedKey, type AuthorizedKey } from './login/authorized-key.ts';
 import type { InstanceUser } from './login/user-name.ts';
 
@@ -26,8 +25,8 @@ export interface InstanceDirectory {
    * it so.
    */
   find(user: InstanceUser): InstanceView | undefined;
-  /** Every usable key of the instance's namespace. */
-  tenantKeys(instance: InstanceView): Iterable<AuthorizedKey>;
+  /** The usable keys of the instance's namespace that have this fingerprint: first those that open the instance. */
+  tenantKeys(instance: InstanceView, fingerprint: string): Iterable<AuthorizedKey>;
   /** Whether one of those opens this instance. */
   opens(key: AuthorizedKey, instance: InstanceView): boolean;
   /** Why nobody enters the instances of a namespace, whatever keys they have; undefined for a tenant's. */
@@ -37,9 +36,9 @@ export interface InstanceDirectory {
 }
 
 export interface DirectoryStores {
-  /** Indexed by name. */
+  /** Indexed by bare logins. */
   instances: ReadStore<GpuInstance>;
-  /** Indexed by namespace. */
+  /** Indexed by fingerprint. */
   keys: ReadStore<SshKey>;
   pods: ReadStore<Pod>;
   tenants: Pick<Tenants, 'refusal' | 'onChange'>;
@@ -65,6 +64,12 @@ function targetOf(instance: GpuInstance, pods: ReadStore<Pod>): PodTarget | unde
   if (instance.status?.claim?.simulated === true) return undefined;
   const pod = runningPod(instance, pods);
   return pod === undefined || pod.metadata.deletionTimestamp !== undefined ? undefined : podTarget(pod);
+}
+
+/** Whether the key with this id opens the instance, as its spec says. */
+function isNamed({ spec }: GpuInstance, id: number): boolean {
+  const ids = spec.sshKeyIds ?? [];
+  return ids.length === 0 || ids.includes(id);
 }
 
 export class StoreDirectory implements InstanceDirectory {
@@ -95,15 +100,21 @@ export class StoreDirectory implements InstanceDirectory {
    * neither blocks the login nor gets its sessions, whatever keys it has. Of several from that time the oldest has it.
    */
   #published(name: string): GpuInstance | undefined {
-    const [oldest, next] = this.#stores.instances
-      .by('name', name)
-      .filter(({ status }) => status?.ssh?.user === name)
-      .toSorted((a, b) => createdAt(a) - createdAt(b));
+    const [oldest, next] = this.#stores.instances.by('bareLogin', name).toSorted((a, b) => createdAt(a) - createdAt(b));
     return oldest !== undefined && next !== undefined && createdAt(oldest) === createdAt(next) ? undefined : oldest;
   }
 
-  tenantKeys({ namespace }: InstanceView): AuthorizedKey[] {
-    return this.#stores.keys.by('namespace', namespace).flatMap((key) => this.#read(key) ?? []);
+  /** A tenant may store one key a thousand times: each is read when those before it were of no use. */
+  *tenantKeys({ namespace, name }: InstanceView, fingerprint: string): Generator<AuthorizedKey> {
+    const instance = this.#stores.instances.get(keyOf({ namespace, name }));
+    const found = this.#stores.keys.by('fingerprint', fingerprintKey(namespace, fingerprint));
+    const { opening = [], others = [] } = Object.groupBy(found, (key) =>
+      instance !== undefined && isNamed(instance, sshKeyId(key)) ? 'opening' : 'others',
+    );
+    for (const key of [...opening, ...others]) {
+      const read = this.#read(key);
+      if (read !== undefined) yield read;
+    }
   }
 
   opens(key: AuthorizedKey, { namespace, name }: InstanceView): boolean {
@@ -111,8 +122,7 @@ export class StoreDirectory implements InstanceDirectory {
     const registered = this.#stores.keys.get(key.resource);
     if (instance === undefined || registered?.metadata.namespace !== namespace) return false;
     if (this.#read(registered)?.fingerprint !== key.fingerprint) return false;
-    const ids = instance.spec.sshKeyIds ?? [];
-    return ids.length === 0 || ids.includes(key.id);
+    return isNamed(instance, key.id);
   }
 
   closed(namespace: string): string | undefined {
@@ -137,7 +147,7 @@ export class StoreDirectory implements InstanceDirectory {
     if (metadata.deletionTimestamp !== undefined) return undefined;
     const known = this.#parsed.get(key);
     if (known !== undefined) return known.key;
-    const parsed = parseAuthorizedKey(spec.publicKey, keyOf(key), numericId(metadata.uid ?? ''));
+    const parsed = parseAuthorizedKey(spec.publicKey, keyOf(key), sshKeyId(key));
     this.#parsed.set(key, { key: parsed });
     return parsed;
   }

@@ -32,11 +32,17 @@ const LAST_WORDS_MS = 2_000;
 const BAD_LENGTH = 'Bad packet length';
 const TOO_LONG = `berth: a message of your client is broken, or has more than ${MAX_PACKET} bytes. Put a long command into a file, and run that, or send it to a shell: ssh HOST sh <FILE.`;
 
+/** What a tenant does that has used up its logins. */
+export const FEWER_LOGINS =
+  'Try again in ten seconds. For many commands, keep one connection: ControlMaster and ControlPersist in ssh_config.';
+
 export interface ClientEvents {
   /** The client offered a key or broke a rule: without a login, its end is a failure. */
   tried(): void;
   /** The client signed with a key that opens its instance: whatever follows is no failure. */
   signed(): void;
+  /** Whether the tenant of the client may log in once more now. */
+  mayLogIn(tenant: string): boolean;
   opened(connection: LiveConnection): void;
   closed(connection: LiveConnection): void;
 }
@@ -218,6 +224,10 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
       if (closed !== undefined) {
         countLogin('denied');
         return refuse(socket, `the gateway lets nobody in: ${closed}`);
+      }
+      if (!events.mayLogIn(namespace)) {
+        countLogin('hurried');
+        return refuse(socket, `namespace ${namespace} logs in too often. ${FEWER_LOGINS}`);
       }
       const refusal = takePlace(gateway, socket, namespace);
       countLogin(refusal === undefined ? 'accepted' : 'limited');

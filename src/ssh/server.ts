@@ -6,10 +6,10 @@ import { BlockedPods } from '../direct/blocked-pods.ts';
 import { dialTls, type Dial } from '../direct/dial.ts';
 import { AddressLimiter, DEFAULT_ADDRESS_LIMITS, type AddressLimits } from './login/address-limits.ts';
 import { PendingLogins } from './login/pending-logins.ts';
-import { serveClient } from './serve-client.ts';
+import { FEWER_LOGINS, serveClient } from './serve-client.ts';
 import { ByteTurns } from '../lib/byte-turns.ts';
 import { FairBytes } from '../lib/shares.ts';
-import { checkPrivateFields, hangUpOn, socketOf } from './ssh2/private.ts';
+import { checkPrivateFields, hangUpOn, socketOf, turnAway } from './ssh2/private.ts';
 import { protocolServer, type Connection } from './ssh2/protocol.ts';
 import { TenantPlaces } from './tenant-places.ts';
 
@@ -190,7 +190,14 @@ export class SshServer {
 
   #onClient(client: Connection): void {
     const socket = socketOf(client);
-    if (!this.#pending.mayExchange(socket)) {
+    const answer = this.#pending.exchange(socket);
+    if (answer === 'hurried') {
+      this.#deps.countLogin('hurried');
+      turnAway(client, `berth: too many logins from your network. ${FEWER_LOGINS}`);
+      setTimeout(() => socket.destroy(), LAST_WORDS_LIMIT_MS).unref();
+      return;
+    }
+    if (answer === 'crowded') {
       this.#refused(socket);
       hangUpOn(client);
       return;
@@ -198,6 +205,7 @@ export class SshServer {
     serveClient(this.#gateway, client, socket, {
       tried: () => this.#pending.tried(socket),
       signed: () => this.#pending.signed(socket),
+      mayLogIn: (tenant) => this.#pending.mayLogIn(socket, tenant),
       opened: (connection) => {
         this.#pending.ended(socket, 'logged in');
         this.#live.add(connection);

@@ -1,11 +1,11 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-const OUTCOMES = ['accepted', 'denied', 'limited', 'refused'] as const;
+const OUTCOMES = ['accepted', 'denied', 'limited', 'hurried', 'refused'] as const;
 
 /**
  * How a connection ended its login: `accepted`; `denied`, without a key that opens an instance; `limited`, with such a
- * key, but the tenant or the replica has as many connections as it may have; `refused`, before it could offer a key,
- * because its network or all strangers have too many connections.
+ * key, but the tenant or the replica has as many connections as it may have; `hurried`, of a tenant that logs in too often;
+ * `refused`, before it could offer a key, because its network or all strangers have too many connections.
  */
 type LoginOutcome = (typeof OUTCOMES)[number];
 export type CountLogin = (outcome: LoginOutcome) => void;
@@ -21,7 +21,7 @@ export function createSshMetrics(registry: Registry): SshMetrics {
   const registers = [registry];
   const logins = new Counter({
     name: 'berth_ssh_logins_total',
-    help: 'Connections by the outcome of their login: accepted, denied (no key opens an instance), limited (a ceiling of the tenant or the replica), refused (too many connections of one network).',
+    help: 'Connections by outcome of their login: accepted, denied (no key opens an instance), limited (ceiling of tenant or replica), hurried (too many logins of the tenant), refused (of one network).',
     labelNames: ['outcome'],
     registers,
   });

@@ -6,13 +6,11 @@ import type { KubeClient } from '../kube/client/client.ts';
 import { NotFoundError } from '../kube/errors.ts';
 import { quote } from '../lib/quote.ts';
 import { API_KEYS } from '../resources/api-key.ts';
+import { expiryOf } from './key-life.ts';
 import { createKeySchema, namespaceSchema, toKeyRecord } from './key-record.ts';
 import { type KeyVerb, mayAccess, type User } from './reviews.ts';
-import { requireSession, userOf, type WebContext } from './session-routes.ts';
-
-/** Namespaces that are checked for the list of suggestions. */
-const MOST_SUGGESTIONS = 20;
-const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
+import { limitPerson, requireSession, userOf, type WebContext } from './session-routes.ts';
+import { SERVICE_ACCOUNT, Suggestions } from './suggestions.ts';
 
 /** Commands that give a user the right to manage the keys of a namespace, on any cluster. */
 export function roleCommands(username: string, namespace: string): string {
@@ -38,30 +36,15 @@ async function authorize(
   );
 }
 
-/** Namespaces in which the user may see instances or keys: its own or `default` first, then those that have keys. */
-async function suggestNamespaces({ client, stores }: WebContext, user: User): Promise<string[]> {
-  const own = SERVICE_ACCOUNT.exec(user.username)?.[1];
-  const known = new Set([...stores.apiKeys.values()].map(({ metadata }) => metadata.namespace ?? ''));
-  const all = new Set([own ?? 'default', ...[...known].toSorted((a, b) => a.localeCompare(b))]);
-  const checked = [...all].slice(0, MOST_SUGGESTIONS);
-  const allowed = await Promise.all(
-    checked.map(
-      async (namespace) =>
-        (await mayAccess(client, user, { resource: 'gpuinstances', namespace, verb: 'list' })) ||
-        (await mayAccess(client, user, { resource: 'apikeys', namespace, verb: 'list' })),
-    ),
-  );
-  return checked.filter((_, index) => allowed[index]);
-}
-
 /** GET and POST /keys, POST /keys/{namespace}/{id}/revoke, and GET /namespaces. */
 export function keysRouter(deps: WebContext): Router {
-  const { client, stores, clock, log, readJson } = deps;
+  const { client, stores, clock, keyDays, log, readJson } = deps;
   const router = Router({ caseSensitive: true });
-  router.use(requireSession(deps));
+  const suggestions = new Suggestions(deps);
+  router.use(requireSession(deps), limitPerson());
 
   router.get('/namespaces', async (request, response) => {
-    response.json({ object: 'list', data: await suggestNamespaces(deps, userOf(request)) });
+    response.json({ object: 'list', data: await suggestions.of(userOf(request)) });
   });
 
   router.get('/keys', async (request, response) => {
@@ -75,7 +58,7 @@ export function keysRouter(deps: WebContext): Router {
   router.post('/keys', readJson, async (request, response) => {
     const { namespace, name, scopes, expires_at } = parseBody(createKeySchema, request.body);
     await authorize(client, userOf(request), { namespace, verb: 'create' });
-    const expiresAt = expires_at == null ? undefined : `${new Date(expires_at).toISOString().slice(0, 19)}Z`;
+    const expiresAt = expiryOf(expires_at, keyDays, clock.now());
     const created = await createKey(client, {
       namespace,
       displayName: name ?? '',

@@ -3,7 +3,7 @@ import { ApiError } from '../http/interface/errors/api-error.ts';
 import type { Clock } from '../lib/clock.ts';
 import { HangGuard, HangingError } from '../lib/hang-guard.ts';
 import type { User } from './reviews.ts';
-import type { ProviderSession } from './session.ts';
+import { newSessionId, type ProviderSession } from './session.ts';
 import { ClaimError, type ClaimSettings, namesGroups, renewedUser, userOfClaims } from './oidc-user.ts';
 
 /** How the dashboard signs people in at an OpenID provider. */
@@ -110,7 +110,7 @@ export class OidcProvider {
     const user = info === undefined ? signedIn : renewedUser(known, info, this.#settings.claims);
     if (user === undefined) throw new ClaimError('The ID token and the UserInfo endpoint name two different people.');
     const expires = this.#clock.now() + Math.min(lifetime, ofToken);
-    return { ...known, access, subject: claims.sub, user, expires };
+    return { id: newSessionId(user.username), ...known, access, subject: claims.sub, user, expires };
   }
 
   /**

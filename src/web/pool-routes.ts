@@ -6,7 +6,7 @@ import { ConflictError, NotFoundError } from '../kube/errors.ts';
 import { quote } from '../lib/quote.ts';
 import { GPU_POOLS, gpuPoolSpecSchema, specVersion } from '../resources/gpu-pool.ts';
 import { mayAccess } from './reviews.ts';
-import { requireSession, userOf, type WebContext } from './session-routes.ts';
+import { limitPerson, requireSession, userOf, type WebContext } from './session-routes.ts';
 
 const { currency, prices, sizes } = gpuPoolSpecSchema.shape;
 
@@ -43,13 +43,14 @@ function roleCommands(username: string): string {
 export function poolsRouter(context: WebContext): Router {
   const { client, log, readJson } = context;
   const router = Router({ caseSensitive: true });
+  const person = [requireSession(context), limitPerson()];
   const mayPatch = (request: Request): Promise<boolean> => mayAccess(client, userOf(request), PATCH_POOLS);
 
-  router.get('/pools/rights', requireSession(context), async (request, response) => {
+  router.get('/pools/rights', ...person, async (request, response) => {
     response.json({ object: 'pool_rights', change: await mayPatch(request) });
   });
 
-  router.patch('/pools/:name', requireSession(context), readJson, async (request, response) => {
+  router.patch('/pools/:name', ...person, readJson, async (request, response) => {
     const { username } = userOf(request);
     if (!(await mayPatch(request))) {
       throw new ApiError(

@@ -10,9 +10,11 @@ import type { ApiKey } from '../resources/api-key.ts';
 import { memoryCounter } from '../runtime/counter.ts';
 import { ApiError } from '../http/interface/errors/api-error.ts';
 import { parseBody } from '../http/interface/validate.ts';
+import type { EndedSessions } from './ended-sessions.ts';
+import type { KeyDays } from './key-life.ts';
 import type { OidcProvider } from './oidc-provider.ts';
 import type { User } from './reviews.ts';
-import { openSession, sealSession, type Session, SessionTooLargeError } from './session.ts';
+import { newSessionId, openSession, sealSession, type Session, SessionTooLargeError } from './session.ts';
 import { CODE_MS, isFromThisMachine, type SignInCodes } from './sign-in-codes.ts';
 import { explainRefusal, tokenExpiry } from './sign-in-token.ts';
 import type { SignedInUsers } from './signed-in-users.ts';
@@ -24,10 +26,14 @@ export interface WebDeps {
   log: Logger;
   /** The key that seals sessions, the same on all replicas. Read once, on first use. */
   sessionKey: () => Promise<Buffer>;
+  /** The sessions that people have ended, on whichever replica. */
+  ended: EndedSessions;
   /** Where people sign in beside the cluster's own tokens; undefined: nowhere. */
   oidc?: OidcProvider | undefined;
   /** Whether the installation has webhooks, so that the page shows them. */
   webhooks: boolean;
+  /** How long new API keys live. */
+  keyDays: KeyDays;
   /** Links that sign in once; undefined: there are none. */
   codes?: SignInCodes | undefined;
 }
@@ -47,6 +53,9 @@ const COOKIE = '__Host-berth_session';
 const LIFETIME_MS = 60 * 60_000;
 /** Per address: each sign-in costs the API server a review, and a limit slows down guessing. */
 const SIGN_INS_PER_MINUTE = 30;
+
+/** Of one person, whatever its sign-ins: each call costs the API server some reviews. */
+const CALLS_PER_MINUTE = 120;
 
 const signInSchema = z.strictObject({ token: z.string().min(1) });
 const codeSchema = z.strictObject({ code: z.string().min(1).max(100) });
@@ -99,13 +108,10 @@ async function sessionIn(
 }
 
 /** The provider that still knows who signs out here, if people can sign out there. Without an answer nobody is held up. */
-async function stillSignedInAt(request: Request, context: WebContext): Promise<string | null> {
-  const { oidc, log } = context;
-  if (oidc === undefined) return null;
+async function stillSignedInAt(session: Session | undefined, { oidc, log }: WebContext): Promise<string | null> {
+  if (oidc === undefined || session === undefined || !('access' in session)) return null;
   try {
-    const session = await sessionIn(request, context);
-    const isOfProvider = session !== undefined && 'access' in session;
-    return isOfProvider && (await oidc.endUrl()) !== undefined ? oidc.name : null;
+    return (await oidc.endUrl()) !== undefined ? oidc.name : null;
   } catch (error) {
     log.warn({ err: error }, 'The identity provider does not answer');
     return null;
@@ -113,15 +119,19 @@ async function stillSignedInAt(request: Request, context: WebContext): Promise<s
 }
 
 export function requireSession(context: WebContext): RequestHandler {
-  const { users } = context;
+  const { ended, users } = context;
   return async (request, _response, next) => {
     const session = await sessionIn(request, context);
     if (session === undefined) throw new ApiError('not_signed_in', 'Sign in.');
     const user = await users.userOf(session);
-    if (user === undefined) throw sessionOver(session);
+    if (user === undefined) throw (await ended.has(session)) ? signedOut() : sessionOver(session);
     SIGNED_IN.set(request, { user, session });
     next();
   };
+}
+
+function signedOut(): ApiError {
+  return new ApiError('not_signed_in', 'This session was signed out. Sign in again.');
 }
 
 /** The 401 of a session whose account is gone, or whose token. */
@@ -152,13 +162,24 @@ export function limitSignIns(): RequestHandler {
   };
 }
 
+/** Behind {@link requireSession}. */
+export function limitPerson(): RequestHandler {
+  const calls = memoryCounter();
+  return async (request, _response, next) => {
+    const { total, resetMs } = await calls.add(userOf(request).username, 1);
+    if (total <= CALLS_PER_MINUTE) return next();
+    const seconds = Math.ceil(resetMs / 1000);
+    const message = `You called the dashboard more than ${CALLS_PER_MINUTE} times in a minute. Close other tabs of it, or wait ${seconds} s.`;
+    throw new ApiError('rate_limit_exceeded', message, { retryAfterSeconds: seconds });
+  };
+}
+
 /** The session of a token that the cluster takes. Throws the 401 of any other. */
 async function beginSession(token: string, { clock, users }: WebContext): Promise<{ user: User; session: Session }> {
   const expires = Math.min(clock.now() + LIFETIME_MS, tokenExpiry(token) ?? Number.POSITIVE_INFINITY);
-  const session = { token, expires };
-  const user = await users.review(session);
-  if (user === undefined) throw sessionOver(session);
-  return { user, session };
+  const user = await users.review({ token, expires });
+  if (user === undefined) throw sessionOver({ token, expires });
+  return { user, session: { id: newSessionId(user.username), token, expires } };
 }
 
 const refuseOtherMachines: RequestHandler = (request, _response, next) => {
@@ -171,9 +192,9 @@ const refuseOtherMachines: RequestHandler = (request, _response, next) => {
 
 /** POST, GET and DELETE /session, and GET /session/ways: how people sign in. POST /session/codes and /session/by-code: links. */
 export function sessionRouter(context: WebContext): Router {
-  const { clock, codes, log, oidc, readJson, sessionKey, webhooks } = context;
+  const { clock, codes, ended, log, oidc, readJson, sessionKey, webhooks, keyDays } = context;
   const router = Router({ caseSensitive: true });
-  const answerOf = ({ username }: User) => ({ object: 'session', username, webhooks });
+  const answerOf = ({ username }: User) => ({ object: 'session', username, webhooks, key_days: keyDays });
 
   async function signIn(token: string, response: Response): Promise<void> {
     const { user, session } = await beginSession(token, context);
@@ -220,7 +241,9 @@ export function sessionRouter(context: WebContext): Router {
 
   router.delete('/', async (request, response) => {
     setCookie(response, '', 0);
-    const still = await stillSignedInAt(request, context);
+    const session = await sessionIn(request, context);
+    if (session !== undefined) await ended.end(session);
+    const still = await stillSignedInAt(session, context);
     response.json({ object: 'session', deleted: true, still_signed_in_at: still });
   });
   return router;

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { userSchema } from './reviews.ts';
 
@@ -29,10 +29,13 @@ export function unseal(text: string, key: Buffer): unknown {
 
 /** Milliseconds since the epoch. */
 const expires = z.number();
+/** Of this sign-in: see {@link newSessionId}. A replica of an earlier version gives none. */
+const id = z.string().optional();
 /** Somebody who signed in with a Kubernetes token, which is for the dashboard alone. */
-const tokenSessionSchema = z.object({ token: z.string(), expires });
+const tokenSessionSchema = z.object({ id, token: z.string(), expires });
 /** Somebody who signed in at the OpenID provider: who that is, and the access token that asks the provider again. */
 const providerSessionSchema = z.object({
+  id,
   access: z.string(),
   subject: z.string(),
   user: userSchema,
@@ -56,6 +59,25 @@ export class SessionTooLargeError extends Error {
 /** What a session stands on: it ends with this. */
 export function credentialOf(session: Session): string {
   return 'token' in session ? session.token : session.access;
+}
+
+/** Characters of a hash that tell the people of an installation apart. */
+const PERSON_LENGTH = 16;
+const ID_BYTES = 12;
+
+/** An id for one sign-in, which begins with its person. It is good as the name of a field of a Secret. */
+export function newSessionId(username: string): string {
+  return `${hash('sha256', username).slice(0, PERSON_LENGTH)}.${randomBytes(ID_BYTES).toString('base64url')}`;
+}
+
+/** The same for all sessions of one person. */
+export function personOf(sessionId: string): string {
+  return sessionId.slice(0, PERSON_LENGTH);
+}
+
+/** Which sign-in it is. Two with the same token are two. */
+export function sessionIdOf(session: Session): string {
+  return session.id ?? hash('sha256', credentialOf(session));
 }
 
 /**

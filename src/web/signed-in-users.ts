@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Lru } from '../lib/lru.ts';
+import type { EndedSessions } from './ended-sessions.ts';
 import type { OidcProvider } from './oidc-provider.ts';
 import { reviewToken, type User } from './reviews.ts';
 import { credentialOf, type Session } from './session.ts';
@@ -21,6 +22,7 @@ export interface SignedInUsersDeps {
   clock: Clock;
   /** Undefined: nobody signs in at a provider. */
   oidc?: Pick<OidcProvider, 'check'> | undefined;
+  ended: Pick<EndedSessions, 'has'>;
 }
 
 /** The users of sessions, as the cluster or the OpenID provider said in the last seconds. */
@@ -42,8 +44,9 @@ export class SignedInUsers {
     return user;
   }
 
-  /** The user of a session that was accepted before. */
+  /** The user of a session that was accepted before. Undefined when it is over, also by signing out. */
   async userOf(session: Session): Promise<User | undefined> {
+    if (await this.#deps.ended.has(session)) return undefined;
     const known = this.#known.get(hash('sha256', credentialOf(session)));
     return known !== undefined && known.until > this.#deps.clock.monotonic() ? known.user : await this.review(session);
   }

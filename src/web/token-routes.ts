@@ -7,7 +7,7 @@ import { parseBody } from '../http/interface/validate.ts';
 import { namespaceSchema } from './key-record.ts';
 import { memoryCounter } from '../runtime/counter.ts';
 import { scopesOf, TOKEN_MS, tooManyTokens } from './scopes.ts';
-import { credentialOf } from './session.ts';
+import { credentialOf, sessionIdOf } from './session.ts';
 import { requireSession, sessionOver, signInOf, type WebContext } from './session-routes.ts';
 import { sealForToken, Vouching } from './vouching.ts';
 
@@ -37,8 +37,7 @@ export function tokenRouter(context: WebContext): Router {
   router.post('/token', requireSession(context), readJson, async (request, response) => {
     const { namespace } = parseBody(tokenSchema, request.body);
     const { session } = signInOf(request);
-    const id = hash('sha256', credentialOf(session)).slice(0, 32);
-    const { total, resetMs } = await asked.add(id, 1);
+    const { total, resetMs } = await asked.add(hash('sha256', credentialOf(session)), 1);
     if (total > TOKENS_PER_MINUTE) throw tooManyTokens(TOKENS_PER_MINUTE, Math.ceil(resetMs / 1000));
     // Asked now: what was true some seconds ago would be true for longer than half a minute with a token on top.
     const user = await users.review(session);
@@ -49,6 +48,8 @@ export function tokenRouter(context: WebContext): Router {
     const secret = await sessionKey();
     const { expires: until } = session;
     const sealed = sealForToken(session, secret);
+    // Two sign-ins with one credential are two callers: one may end and the other go on.
+    const id = hash('sha256', sessionIdOf(session)).slice(0, 32);
     const claims = { id, username: user.username, namespace, scopes, expires, until, session: sealed };
     const token = await signPersonToken(claims, personSigningKey(secret));
     const expires_at = new Date(expires).toISOString();

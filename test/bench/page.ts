@@ -1,6 +1,6 @@
 /**
- * The list of instances in the dashboard, in Chromium, against the HTTP interface of this process without a cluster:
- * `node test/bench/page.ts [instances] [changes per second] [seconds]` prints a Markdown table. The processor time is that
+ * The list of instances in the dashboard and the map of as many nodes, in Chromium, against the HTTP interface of this
+ * process without a cluster: `node test/bench/page.ts [instances] [changes per second] [seconds]` prints a Markdown table. The processor time is that
  * of the page's main thread, which other load on the machine changes least.
  */
 import { cpus } from 'node:os';
@@ -15,6 +15,7 @@ import { launchBrowser } from '../support/browser/browser.ts';
 import { accountOf } from '../support/dashboard-view.ts';
 import { startLoneApi } from '../support/http/lone-api.ts';
 import { claimOn, gpuInstance } from '../support/inventory-world.ts';
+import { fleetOf } from '../support/large-fleet.ts';
 import { ms, quantile } from './figures.ts';
 
 const PAINTS = 7;
@@ -117,6 +118,25 @@ const changes = await change();
 const busy = (await busyMs(devtools)) - before;
 const frames = await page.evaluate<number[]>('window.frames_');
 const after = paints.map((one) => one.after);
+
+/** The map, while somebody walks over it by the arrow keys and it is read again. */
+async function walk(): Promise<{ keys: number; busy: number; frames: number[] }> {
+  await page.route('**/api/v1/fleet', (route) => route.fulfill({ json: fleetOf(many) }));
+  await page.goto(`${url}/dashboard/fleet`);
+  await page.getByRole('listbox', { name: 'Nodes' }).focus();
+  await page.getByRole('option', { name: `node-${many - 1}: ` }).waitFor();
+  await page.evaluate(WATCH_FRAMES);
+  const began = await busyMs(devtools);
+  const end = performance.now() + seconds * 1000;
+  let keys = 0;
+  for (; performance.now() < end; keys += 1) {
+    await page.keyboard.press(keys % 50 < 25 ? 'ArrowDown' : 'ArrowUp');
+    await delay(100);
+  }
+  return { keys, busy: (await busyMs(devtools)) - began, frames: await page.evaluate<number[]>('window.frames_') };
+}
+
+const map = await walk();
 console.log(`${cpus().length} × ${cpus()[0]?.model}\n
 | figure | value |
 |---|---|
@@ -128,7 +148,9 @@ console.log(`${cpus().length} × ${cpus()[0]?.model}\n
   ),
 )} |
 | frames in ${seconds} s with ${changes} changes | ${frames.length}, ${frames.filter((one) => one > LATE_MS).length} of them late |
-| processor time of a change | ${(busy / changes).toFixed(1)} ms |`);
+| processor time of a change | ${(busy / changes).toFixed(1)} ms |
+| frames in ${seconds} s of ${map.keys} steps over ${many} nodes | ${map.frames.length}, ${map.frames.filter((one) => one > LATE_MS).length} of them late |
+| processor time of a step, and of reading the fleet every 5 s | ${(map.busy / map.keys).toFixed(1)} ms |`);
 await browser.close();
 await api.close();
 process.exit(0);

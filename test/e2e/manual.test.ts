@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
@@ -24,8 +24,7 @@ import { World } from './support/world.ts';
 const MINUTES = 60_000;
 const ROLL_OUT = `kubectl -n ${NAMESPACE} rollout status deployment --timeout=5m`;
 const options = inject('e2e');
-/** Only the node that is made here has an address of this machine that is known. */
-const hasDatabase = options.initPid !== undefined && (await hasPostgres());
+const hasDatabase = await hasPostgres();
 
 describe('the commands of the manual', () => {
   let world: World;
@@ -41,13 +40,12 @@ describe('the commands of the manual', () => {
       `kubectl config set-context --current --namespace=${TENANT} >/dev/null`,
       '',
     ].join('\n');
-    const berth = `berth() { '${process.execPath}' '${join(ROOT, 'src/main.ts')}' "$@"; }\n`;
     const replaced = Object.entries(words).reduce((text, [word, by]) => text.replaceAll(word, by), commands);
-    return paste(`${prelude}${berth}${replaced}`, { ...options, identity: newIdentity() });
+    return paste(`${prelude}${replaced}`, { ...options, identity: newIdentity() });
   }
 
   const chart = (): Record<string, string> => ({
-    'charts/berth': `${options.chart} --values ${join(folder, 'values.json')}`,
+    'oci://ghcr.io/berth-dev/charts/berth': `${options.chart} --values ${join(folder, 'values.json')}`,
   });
 
   async function reached(name: string, reason: string): Promise<GpuInstance> {
@@ -87,7 +85,7 @@ describe('the commands of the manual', () => {
   });
 
   it('install Berth and upgrade it, and its manifests are accepted', async () => {
-    await follow(blockWith(install, 'helm install berth charts'), chart());
+    await follow(blockWith(install, 'helm install berth oci'), chart());
     expect(await follow(ROLL_OUT)).toContain('deployment "berth-ssh" successfully rolled out');
     await waitFor('the first pool', async () => (await follow('kubectl get gpupools -o name')).includes('/default'));
     // The namespace itself is made, because what is in it needs it.
@@ -99,7 +97,7 @@ describe('the commands of the manual', () => {
       .replace(/^.*on Kubernetes 1.36 or newer.*\n/m, isOld ? '' : '$&');
     const printed = await follow(trial + manifests, { 'deploy/': `${join(ROOT, 'deploy')}/` });
     expect(printed).toContain('gpupool.berth.dev/default');
-    await follow(blockWith(install, 'helm upgrade berth charts'), chart());
+    await follow(blockWith(install, 'helm upgrade berth oci'), chart());
     expect(await follow(ROLL_OUT)).toContain('deployment "berth-ssh" successfully rolled out');
   });
 
@@ -207,8 +205,6 @@ describe('the commands of the manual', () => {
   });
 
   it.runIf(hasDatabase)('copy the bills to a PostgreSQL', async () => {
-    // The address of this machine on its link to the node: see tools/cluster/built/network.ts.
-    const [, link = ''] = /https:\/\/(\d+\.\d+\.\d+)\.2:/.exec(await readFile(options.kubeconfig, 'utf8')) ?? [];
     // The correction of the manual, dated today.
     const [, credit = ''] = /^```yaml\n([^`]*kind: UsageRecord\n[^`]*)^```/m.exec(operations) ?? [];
     const today = new Date().toISOString().slice(0, 10);
@@ -218,12 +214,12 @@ describe('the commands of the manual', () => {
       .replace('team-a', TENANT);
     const { code, stderr } = await world.kubectl(['create', '-f', '-'], correction);
     expect(code, stderr).toBe(0);
-    await using postgres = await startPostgres({ host: `${link}.1` });
+    await using postgres = await startPostgres({ host: options.hostAddress });
     const url = await postgres.database('bills');
     const sound = 'The sink has every charge that was read.';
     const first = await follow(`echo '${url}' >bills-url.txt\n${blockWith(operations, 'bills-url.txt')}`, {
       ...chart(),
-      "{10.20.0.0/16}'": `{${link}.1/32}' --set 'usageSink.ports={${postgres.port}}'`,
+      "{10.20.0.0/16}'": `{${options.hostAddress}/32}' --set 'usageSink.ports={${postgres.port}}'`,
     });
     expect(first).toContain(sound);
     const question = 'SELECT "BillingAccountId" AS tenant, "BilledCost"::text AS cost FROM berth_usage';

@@ -1,8 +1,10 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { API_KEYS } from '../../src/resources/api-key.ts';
+import { type Secret, SECRETS } from '../../src/kube/types.ts';
+import { PULL_SECRET } from '../../src/resources/registry-credential.ts';
 import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
-import { stateFolder } from '../../tools/lib/paths.ts';
+import { ROOT, stateFolder } from '../../tools/lib/paths.ts';
 import { type BerthCli, installCli } from '../support/berth-cli.ts';
 import { PythonClient } from '../support/generated/python-client.ts';
 import { PASSWORD, type PrivateRegistry, startRegistry, USER } from '../support/registry/registry.ts';
@@ -19,7 +21,7 @@ import { newIdentity } from './support/ssh.ts';
 import { World } from './support/world.ts';
 
 const MINUTES = 60_000;
-const { initPid = 0, ...options } = inject('e2e');
+const { initPid, ...options } = inject('e2e');
 
 /** Ten cents for each second. */
 const POOL = { currency: 'USD', prices: [{ product: '*', onDemand: '360', interruptible: '360' }] };
@@ -32,8 +34,7 @@ count=0
 while sleep 1; do count=$((count + 1)); echo "$GREETING $count"; done &
 `;
 
-// A registry in the network of the node needs a way into it, which kind does not give.
-describe.skipIf(initPid === 0)('a key is all that a renter needs', () => {
+describe('a key is all that a renter needs', () => {
   let world: World;
   let registry: PrivateRegistry;
   let user: Tenant;
@@ -178,6 +179,65 @@ describe.skipIf(initPid === 0)('a key is all that a renter needs', () => {
       expect(keys.map(({ metadata }) => metadata.name)).toEqual(['e2e']);
     },
   );
+
+  it('runs where one registry is to be had, which asks for credentials', async () => {
+    const digest = await registry.pushArchive(join(ROOT, 'dist/berth-image.tar'), 'mirror/berth-dev/berth:e2e');
+    await registry.push('mirror/berth-e2e-instance:1');
+    const auth = Buffer.from(`${USER}:${PASSWORD}`).toString('base64');
+    const auths = { [registry.server]: { username: USER, password: PASSWORD, auth } };
+    const own: Secret = {
+      metadata: { namespace: NAMESPACE, name: 'mirror' },
+      type: 'kubernetes.io/dockerconfigjson',
+      data: { '.dockerconfigjson': Buffer.from(JSON.stringify({ auths })).toString('base64') },
+    };
+    await world.client.create(SECRETS, own);
+    await world.release.upgrade({
+      config: { defaultImage: INSTANCE_IMAGE, imagePullPolicy: 'Always', logLevel: 'info' },
+      defaultPool: { spec: POOL },
+      ...sshAt(await world.service('berth-ssh')),
+      image: { pullPolicy: 'Always', digest },
+      global: { imageRegistry: `${registry.server}/mirror`, imagePullSecrets: [{ name: 'mirror' }] },
+    });
+
+    const renter = httpRenter(user, base, newIdentity());
+    const key = await renter.addKey('mirror');
+    const rented = await user.call('POST', '/api/v1/instances', { name: 'mirrored', disk_gb: 1 });
+    expect(rented.status).toBe(201);
+    const id = String(rented.body['id']);
+    await waitFor('the instance runs', async () => (await renter.show(id))['state'] === 'running', 3 * MINUTES);
+    expect(await renter.run(id, 'echo in')).toBe('in\n');
+
+    const { spec } = await world.pod(TENANT, `berth.dev/instance=${id}`);
+    const images = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].map(({ image = '' }) => image);
+    expect(images).toEqual([`localhost/mirror/berth-dev/berth@${digest}`, 'localhost/mirror/berth-e2e-instance:1']);
+    const copy = await world.client.get(SECRETS, { namespace: TENANT, name: PULL_SECRET });
+    const held = Buffer.from(copy.data?.['.dockerconfigjson'] ?? '', 'base64').toString();
+    // The password opens the whole registry; for a tenant's own image there the kubelet does not send it.
+    expect(Object.keys((JSON.parse(held) as { auths: object }).auths)).toEqual([
+      'localhost/mirror/berth-dev/berth',
+      'localhost/mirror/berth-e2e-instance',
+    ]);
+
+    const controller = ['--as', `system:serviceaccount:${NAMESPACE}:berth-controller`];
+    for (const change of [{ name: 'another' }, { namespace: NAMESPACE }, { ownerReferences: [] }]) {
+      const { name, namespace, labels, ownerReferences } = copy.metadata;
+      const metadata = { name, namespace, labels, ownerReferences, ...change };
+      const wanted = JSON.stringify({ apiVersion: 'v1', kind: 'Secret', ...copy, metadata });
+      const made = await world.kubectl([...controller, 'create', '--dry-run=server', '-f', '-'], wanted);
+      expect(made.stderr).toContain('this role of Berth makes the Secret berth-ssh-host-key in its own namespace');
+    }
+
+    await renter.giveBack(id);
+    await waitFor(
+      'the bill',
+      async () => {
+        const { items } = await world.client.list(USAGE_RECORDS, { namespace: TENANT });
+        return items.some((record) => record.spec.instance === id && Number(record.spec.cost) > 0);
+      },
+      2 * MINUTES,
+    );
+    await renter.removeKey(key['id']);
+  });
 
   it('leaves nothing behind', async () => {
     const manual = await readManual('run/install.md');

@@ -31,7 +31,7 @@ describe('a signed release', () => {
     const [provenance, bill] = statements.map(({ predicate }) => JSON.stringify(predicate));
     expect(provenance).toMatch(/"gitCommit":"[\da-f]{40}"/);
     expect(provenance).toMatch(/"uri":"pkg:npm\/express@[\d.]+","digest":\{"sha512":"[\da-f]{128}"\}/);
-    expect(provenance).toMatch(/"uri":"pkg:generic\/node@[\d.]+","digest":\{"sha256":"[\da-f]{64}"\}/);
+    expect(provenance).toMatch(/"uri":"pkg:generic\/node@[\d.]+\?arch=arm64","digest":\{"sha256":"[\da-f]{64}"\}/);
     expect(provenance).toMatch(/"uri":"pkg:golang\/[^"]+","digest":\{"dirHash":"[\da-f]{64}"\}/);
     expect(bill).toContain('"bomFormat":"CycloneDX"');
   });

@@ -149,19 +149,22 @@ async function answers(token: string, path: string): Promise<void> {
   });
 }
 
-/** A token of the dashboard for somebody who signed in with an account of that name. */
-async function signedIn(name: string): Promise<string> {
+/** A token of the dashboard for somebody who signed in with an account of that name, and their way out. */
+async function signedIn(name: string): Promise<{ token: string; signOut: () => Promise<unknown> }> {
   const credential = await account(tenant.client, tenant.name, name, [...BERTH_EDIT, ...KEY_RIGHTS]);
-  const post = (path: string, body: object, headers = {}) =>
+  const call = (method: string, path: string, init: RequestInit) =>
     fetch(`${berth.url}/dashboard/api${path}`, {
-      method: 'POST',
-      headers: { ...PAGE_HEADERS, ...headers },
-      body: JSON.stringify(body),
+      ...init,
+      method,
+      headers: { ...PAGE_HEADERS, ...(init.headers as Record<string, string>) },
     });
+  const post = (path: string, body: object, headers = {}) =>
+    call('POST', path, { headers, body: JSON.stringify(body) });
   const session = await post('/session', { token: credential });
   const [cookie = ''] = (session.headers.get('set-cookie') ?? '').split(';', 1);
   const answer = await post('/token', { namespace: tenant.name }, { cookie });
-  return ((await answer.json()) as { token: string }).token;
+  const { token } = (await answer.json()) as { token: string };
+  return { token, signOut: () => call('DELETE', '/session', { headers: { cookie } }) };
 }
 
 async function freshKey(): Promise<{ token: string; name: string }> {
@@ -250,9 +253,14 @@ onNode('what was opened ends within a second of', () => {
   });
 
   it('the role of a person', { timeout: 300_000 }, async () => {
-    const token = await signedIn('ada');
+    const { token } = await signedIn('ada');
     const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${tenant.name}/rolebindings/ada`;
     tell('the role of a person', await timesOf(BY_KEY, token, () => tenant.client.raw('DELETE', path)));
+  });
+
+  it('the session of a person, by signing out', { timeout: 300_000 }, async () => {
+    const { token, signOut } = await signedIn('ben');
+    tell('the session of a person', await timesOf(BY_KEY, token, signOut));
   });
 
   it('the label of the tenant', { timeout: 300_000 }, async () => {

@@ -1,7 +1,7 @@
-import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
 import { EVENTS } from '../../src/kube/types.ts';
 import { Chance } from './clock/chance.ts';
-import { judgeAtRest } from './judge/at-rest.ts';
+import { isKept, judgeAtRest, judgeLeftovers } from './judge/at-rest.ts';
 import type { Violation } from './judge/judge.ts';
 import type { Act } from './people/acts.ts';
 import { dayMs, LAST_LOOK_MS, type Plan, planActs } from './people/plan.ts';
@@ -97,12 +97,16 @@ function night(world: World): void {
   world.time.skip(world.chance.between(6, 18) * HOUR_MS);
 }
 
-async function endAll({ time, judge, cluster: { api } }: World): Promise<void> {
+async function endAll(world: World): Promise<void> {
+  const { time, judge } = world;
+  const { api } = world.cluster;
   for (const { metadata } of api.list(GPU_INSTANCES)) {
     judge.unwanted(metadata.uid ?? '');
     api.delete(GPU_INSTANCES, metadata);
   }
   await time.advance(END_MS);
-  for (const { metadata } of api.list(GPU_INSTANCES)) judge.blame(8, `${metadata.name} cannot be deleted`);
+  for (const instance of api.list<GpuInstance>(GPU_INSTANCES))
+    if (isKept(instance)) judge.blame(8, `${instance.metadata.name} cannot be deleted`);
+  judgeLeftovers(world);
   judge.settle(api);
 }

@@ -66,6 +66,7 @@ export class World {
   readonly #replicas: number;
   readonly #unseed: () => void;
   #fronts = 0;
+  #weather = FAIR;
 
   constructor({ seed, tenants, nodes, firstDay }: Shape) {
     this.time = new VirtualTime(firstDay);
@@ -101,7 +102,8 @@ export class World {
   }
 
   addTenant(name: string): void {
-    this.cluster.api.create(NAMESPACES, { metadata: { name, labels: { [TENANT_LABEL]: 'true' } } });
+    const labels = { [TENANT_LABEL]: 'true', 'kubernetes.io/metadata.name': name };
+    this.cluster.api.create(NAMESPACES, { metadata: { name, labels } });
   }
 
   get #processDeps() {
@@ -137,12 +139,16 @@ export class World {
   }
 
   #controller(): ControllerProcess {
-    return new ControllerProcess(this.#processDeps);
+    const process = new ControllerProcess(this.#processDeps);
+    process.link.weather = this.#weather;
+    return process;
   }
 
   #front(): FrontProcess {
     this.#fronts += 1;
-    return new FrontProcess(this.#processDeps, `front-${this.#fronts}`);
+    const process = new FrontProcess(this.#processDeps, `front-${this.#fronts}`);
+    process.link.weather = this.#weather;
+    return process;
   }
 
   /** The replica that renewed the lease last. */
@@ -218,6 +224,7 @@ export class World {
   }
 
   setWeather(weather: Partial<Weather>): void {
-    for (const { link } of this.processes) link.weather = { ...FAIR, ...weather };
+    this.#weather = { ...FAIR, ...weather };
+    for (const { link } of this.processes) link.weather = this.#weather;
   }
 }

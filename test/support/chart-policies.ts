@@ -40,15 +40,16 @@ export async function holdPolicies(
   };
 }
 
-/** What the API server says to kubectl as a user with the rights of an administrator: `done`, or why not. */
+/** What the API server says to kubectl as a user, by default with the rights of an administrator: `done`, or why not. */
 export async function kubectlAs(
-  { namespace, user }: { namespace: string; user: string },
+  { namespace, user, groups = ['system:masters'] }: { namespace: string; user: string; groups?: readonly string[] },
   command: readonly string[],
   input?: object,
 ): Promise<string> {
   const { programs, kubeconfig } = inject('cluster');
   const program = programs === undefined ? 'kubectl' : join(programs, 'kubectl');
-  const who = ['--kubeconfig', kubeconfig, '-n', namespace, '--as', user, '--as-group', 'system:masters'];
+  const as = ['--as', user, ...groups.flatMap((group) => ['--as-group', group])];
+  const who = ['--kubeconfig', kubeconfig, '-n', namespace, ...as];
   const { code, stderr } = await run(program, [...who, ...command], { input: JSON.stringify(input ?? {}) });
   return code === 0 ? 'done' : stderr;
 }

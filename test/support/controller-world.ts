@@ -2,7 +2,6 @@ import { pino } from 'pino';
 import { INDEXES } from '../../src/caches/indexes.ts';
 import { ClaimReads } from '../../src/controllers/gpu-instance/act/claim-reads.ts';
 import type { InstanceDeps } from '../../src/controllers/gpu-instance/act/run.ts';
-import { FINALIZER } from '../../src/controllers/gpu-instance/decide/names.ts';
 import { reconcileInstance } from '../../src/controllers/gpu-instance/act/reconcile.ts';
 import type { StageTime } from '../../src/controllers/gpu-instance/decide/status/stage-times.ts';
 import { TenantLine } from '../../src/controllers/gpu-instance/tenant-line.ts';
@@ -29,10 +28,12 @@ import {
   type StorageClass,
 } from '../../src/kube/types.ts';
 import type { ApiKey } from '../../src/resources/api-key.ts';
+import { FINALIZER } from '../../src/resources/cleanup.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/instances/gpu-instance.ts';
 import type { GpuPool } from '../../src/resources/gpu-pool.ts';
 import type { InstanceTemplate } from '../../src/resources/instance-template.ts';
 import { storedOf } from '../../src/resources/pod/claim-on-pod.ts';
+import type { RegistryCredential } from '../../src/resources/registry-credential.ts';
 import type { SshKey } from '../../src/resources/ssh-key.ts';
 import type { TenantLimit } from '../../src/resources/tenants/tenant-limit.ts';
 import type { TenantPolicy } from '../../src/resources/tenants/tenant-policy.ts';
@@ -43,7 +44,7 @@ import { Fence } from '../../src/runtime/fence.ts';
 import { Inventory } from '../../src/inventory/inventory.ts';
 import { claimingCache } from './claiming-cache.ts';
 import { fakeClock } from './fake-clock.ts';
-import { gpuNode } from './inventory-world.ts';
+import { gpuNode, gpuPool } from './inventory-world.ts';
 
 /** A complete cache of these objects, whose listeners must not throw. */
 export function cacheOf<T extends KubeObject>(objects: T[] = [], indexers?: IndexFunctions<T>) {
@@ -102,7 +103,7 @@ export function controllerWorld(
   beforePatch: (path: string) => Promise<void> = () => Promise.resolve(),
   {
     nodes = [gpuNode('n')],
-    pools = [],
+    pools = [gpuPool('default')],
     claimOnPod = false,
     createPod = (pod) => Promise.resolve(pod),
     storageClasses = [],
@@ -123,12 +124,13 @@ export function controllerWorld(
   const quotas = cacheOf<ResourceQuota>([], INDEXES.quotas);
   const pods = cacheOf<Pod>([], INDEXES.pods);
   const instances = claimOnPod ? claimingCache(pods) : cacheOf<GpuInstance>([], INDEXES.instances);
-  const disks = cacheOf<PersistentVolumeClaim>();
+  const disks = cacheOf<PersistentVolumeClaim>([], INDEXES.disks);
   const templates = cacheOf<InstanceTemplate>([], INDEXES.templates);
   const namespaces = cacheOf<Namespace>([{ metadata: { name: 'default', uid: 'uid-default' } }]);
   const policies = cacheOf<TenantPolicy>();
   const apiKeys = cacheOf<ApiKey>([], INDEXES.apiKeys);
   const limits = cacheOf<TenantLimit>([], INDEXES.tenantLimits);
+  const poolCache = cacheOf<GpuPool>(pools);
   const stores: InstanceDeps['stores'] = {
     instances: instances.store,
     pods: pods.store,
@@ -137,9 +139,10 @@ export function controllerWorld(
     quotas: quotas.store,
     templates: templates.store,
     apiKeys: apiKeys.store,
-    pools: cacheOf<GpuPool>(pools).store,
+    pools: poolCache.store,
     tenantPolicies: policies.store,
     tenantLimits: limits.store,
+    registries: cacheOf<RegistryCredential>([], INDEXES.registries).store,
     disks: disks.store,
     namespaces: namespaces.store,
     storageClasses: cacheOf(storageClasses).store,
@@ -236,7 +239,8 @@ export function controllerWorld(
   };
   const inventory = new Inventory(stores, clock);
   const ceilingsOf = limitReader(policies.store, namespaces.store);
-  const tenantLine = new TenantLine({ inventory, stores, ceilingsOf });
+  const line = new WaitingLine(inventory, clock);
+  const tenantLine = new TenantLine({ inventory, line, stores, ceilingsOf });
   /** What usage records say; undefined while they are being read. */
   const recorded: { now: Recorded | undefined } = {
     now: { spending: new RecordedSpending(monthOf(clock.now())), isRecorded: () => false, revisionOf: () => 0 },
@@ -260,13 +264,14 @@ export function controllerWorld(
     client: client as KubeClient,
     stores,
     inventory,
-    line: new WaitingLine(inventory, clock),
+    line,
     ceilingsOf,
     tenantLine,
     claimReads: new ClaimReads({ client, inventory, stores, config: { claimOnPod } }),
     budgets,
     fence: new Fence(clock, log),
     made: new Lru(10),
+    unkept: new Lru(10),
     unrecorded: new UnrecordedInstances(log, clock),
     unbilled,
     troubles: { last: () => undefined },
@@ -278,6 +283,7 @@ export function controllerWorld(
       namespace: 'berth-system',
       defaultImage: 'debian:12',
       toolsImage: 'tools',
+      imagePullSecrets: [],
       imagePullPolicy: 'Always',
       ssh: { host: '', port: 22 },
       claimOnPod,
@@ -286,6 +292,7 @@ export function controllerWorld(
   return {
     instances,
     nodes: nodeCache,
+    pools: poolCache,
     pods,
     disks,
     namespaces,

@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs';
-import { launchBrowser } from './browser/browser.ts';
+import { launchBrowser, STEP_MS } from './browser/browser.ts';
+import { crowded } from './browser/crowded.ts';
 import { join } from 'node:path';
 import axe from 'axe-core';
 import type { Locator, Page } from 'playwright-core';
@@ -14,8 +15,8 @@ const THEMES = ['light', 'dark'] as const;
 const WIDTHS = [390, 768, 1180, 1440] as const;
 /** Of a picture, in CSS pixels. */
 const HIGHEST = 4000;
-/** Milliseconds. A test waits longer for all of its steps. */
-const STEP_MS = 60_000;
+/** Is there when what has just been made larger is painted. */
+const PAINTED = 'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))';
 const SIZE = { width: 1180, height: 800 };
 
 /** The dashboard in Chromium, as one person sees it. */
@@ -30,7 +31,7 @@ export interface DashboardView extends AsyncDisposable {
   signIn: (token: string, path?: string) => Promise<void>;
   /** What axe has against the page as it is, in both themes. */
   findings: () => Promise<string[]>;
-  /** Takes pictures in both themes and four widths, in none of which the page may be wider than the screen. */
+  /** Takes pictures in both themes and four widths: in none the page is wider than the screen, or a text touches another. */
   picture: (name: string) => Promise<void>;
 }
 
@@ -95,8 +96,10 @@ export async function openDashboard(url: string): Promise<DashboardView> {
         // What is out of sight may not be painted.
         const whole = Number(await page.evaluate('document.documentElement.scrollHeight'));
         await page.setViewportSize({ width, height: Math.min(Math.max(whole, SIZE.height), HIGHEST) });
+        expect([name, width, await crowded(page)]).toEqual([name, width, []]);
         await inThemes(async (theme) => {
           const path = join(PICTURES, `${name}-${theme}-${width}.png`);
+          await page.evaluate(PAINTED);
           await page.screenshot({ path, animations: 'disabled' });
         });
       }

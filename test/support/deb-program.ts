@@ -1,5 +1,6 @@
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { LocalFailure } from '../../tools/lib/failure.ts';
 import { cacheFolder } from '../../tools/lib/paths.ts';
 import { findProgram, isExecutable } from '../../tools/lib/shell.ts';
 import { debFiles, unpackDeb } from '../../tools/release/image/debian.ts';
@@ -18,18 +19,26 @@ export async function debProgram(
   if (installed !== undefined) return installed;
   const cache = cacheFolder(process.env);
   const folder = join(cache, debPackage);
-  const unpacked = join(folder, 'usr/bin', program);
-  if (await isExecutable(unpacked)) return unpacked;
+  const places = ['bin', 'sbin'].map((bin) => join(folder, 'usr', bin, program));
+  const find = async (): Promise<string | undefined> => {
+    for (const place of places) if (await isExecutable(place)) return place;
+    return undefined;
+  };
+  const unpacked = await find();
+  if (unpacked !== undefined) return unpacked;
   await mkdir(cache, { recursive: true });
   // Whole or not at all: other tests may look for it meanwhile.
   const part = await mkdtemp(`${folder}.`);
   try {
     for (const deb of await debFiles([debPackage, ...libraries], cache)) await unpackDeb(deb, part);
     await rename(part, folder).catch(async (error: unknown) => {
-      if (!(await isExecutable(unpacked))) throw error;
+      if ((await find()) === undefined) throw error;
     });
   } finally {
     await rm(part, { recursive: true, force: true });
   }
-  return unpacked;
+  const made = await find();
+  if (made === undefined)
+    throw new LocalFailure(`The package ${debPackage} has no program ${program}.`, 'Name the one that has it.');
+  return made;
 }

@@ -80,7 +80,12 @@ export function resourceClaim(
       }),
     },
     spec: { devices: { requests: [{ name: request, exactly: { deviceClassName, count: devices.length } }] } },
-    status: { allocation: { devices: { results } } },
+    status: {
+      allocation: { devices: { results } },
+      ...(pod && {
+        reservedFor: [{ resource: 'pods', name: pod.metadata.name, uid: pod.metadata.uid ?? '' }],
+      }),
+    },
   };
 }
 

@@ -191,7 +191,8 @@ export function responsesEvents(model: string, reply: Reply): string[] {
         item: { ...item, status: 'in_progress', content: [] },
       });
       push('response.content_part.added', { ...place, part });
-      for (const delta of halves(text)) push('response.output_text.delta', { ...place, delta, logprobs: [] });
+      for (const delta of reply.tokens ?? halves(text))
+        push('response.output_text.delta', { ...place, delta, logprobs: [] });
       push('response.output_text.done', { ...place, text, logprobs: [] });
       push('response.content_part.done', { ...place, part: { ...part, text } });
     } else {

@@ -4,6 +4,7 @@ import type { Observed } from '../../src/controllers/gpu-instance/decide/observe
 import { withSilences } from '../../src/controllers/gpu-instance/decide/silences.ts';
 import { mayRun } from '../../src/inventory/nodes/pod-end.ts';
 import type { Settings } from '../../src/controllers/gpu-instance/decide/settings.ts';
+import { claimText } from '../../src/resources/pod/claim-on-pod.ts';
 import { claimOn, gpuInstance, gpuNode } from './inventory-world.ts';
 
 /** Half an hour after everything in these worlds was made. */
@@ -31,7 +32,7 @@ export function startedPod(status: Status = {}, metadata: Partial<Pod['metadata'
       name: 'one-1',
       namespace: 'default',
       uid: 'pod-1',
-      labels: { 'berth.dev/instance-uid': 'uid-one' },
+      annotations: { 'berth.dev/claim': claimText('uid-one') },
       ...metadata,
     },
     spec: { containers: [{ name: 'main', image: 'debian:12' }], nodeName: 'n' },

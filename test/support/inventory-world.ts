@@ -1,5 +1,5 @@
 import { Cache } from '../../src/kube/watch/cache.ts';
-import type { DeviceClass, ResourceClaim, ResourceSlice } from '../../src/kube/devices.ts';
+import type { DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice } from '../../src/kube/devices.ts';
 import type { KubeObject, Node, Pod, StorageClass } from '../../src/kube/types.ts';
 import type {
   Claim,
@@ -87,7 +87,7 @@ export function gpuPod(name: string, node: string | undefined, shape: PodShape =
     metadata: {
       name,
       namespace: 'default',
-      ...(shape.instanceUid !== undefined && { labels: { 'berth.dev/instance-uid': shape.instanceUid } }),
+      ...(shape.instanceUid !== undefined && { annotations: { 'berth.dev/claim': claimText(shape.instanceUid) } }),
       ...(shape.terminating === true && { deletionTimestamp: '2026-01-01T00:00:00Z' }),
     },
     spec: { containers: [{ name: 'main', resources: { requests } }], ...(node !== undefined && { nodeName: node }) },
@@ -174,7 +174,9 @@ interface World {
   resourceSlices?: ResourceSlice[];
   deviceClasses?: DeviceClass[];
   resourceClaims?: ResourceClaim[];
+  deviceTaintRules?: DeviceTaintRule[];
   claimOnPod?: boolean;
+  architectures?: ReadonlySet<string>;
 }
 
 function cacheOf<T extends KubeObject>(objects: T[] = []) {
@@ -193,12 +195,13 @@ export function inventoryOf(world: World, now = Date.UTC(2026, 0, 1)) {
   const caches = {
     nodes: cacheOf(world.nodes),
     pods,
-    pools: cacheOf(world.pools),
+    pools: cacheOf(world.pools ?? [gpuPool('default')]),
     instances: world.claimOnPod ? claimingCache(pods, world.instances) : cacheOf(world.instances),
     storageClasses: cacheOf(world.storageClasses),
     resourceSlices: cacheOf(world.resourceSlices),
     deviceClasses: cacheOf(world.deviceClasses),
     resourceClaims: cacheOf(world.resourceClaims),
+    deviceTaintRules: cacheOf(world.deviceTaintRules),
   };
   const clock = { at: now, now: () => clock.at, monotonic: () => clock.at };
   const inventory = new Inventory(
@@ -212,9 +215,11 @@ export function inventoryOf(world: World, now = Date.UTC(2026, 0, 1)) {
         resourceSlices: caches.resourceSlices.store,
         deviceClasses: caches.deviceClasses.store,
         resourceClaims: caches.resourceClaims.store,
+        deviceTaintRules: caches.deviceTaintRules.store,
       },
     },
     clock,
+    { architectures: world.architectures },
   );
   return { inventory, caches, clock };
 }

@@ -1,26 +1,45 @@
-import type { Descriptor } from '../../tools/release/image/oci.ts';
+import { type Descriptor, INDEX } from '../../tools/release/image/oci.ts';
 import { blobOf, type Layout } from '../../tools/release/sign/layout.ts';
+import { KINDS } from '../../tools/release/sign/sign.ts';
+
+/** Whether an entry is of the kind. What is signed is an image, or an index of images. */
+export function isOf({ annotations }: Descriptor, kind: string): boolean {
+  const found = annotations?.['kind'];
+  return found === kind || (kind === KINDS.image && found === KINDS.index);
+}
 
 /** The entry of a kind in the index of a signed layout. */
 export function entryOf({ manifests }: Layout, kind: string): Descriptor {
-  const found = manifests.find(({ annotations }) => annotations?.['kind'] === kind);
+  const found = manifests.find((entry) => isOf(entry, kind));
   if (found === undefined) throw new Error(`The layout has no ${kind}.`);
   return found;
 }
 
-export function manifestOf(layout: Layout, kind: string): { layers: Descriptor[] } {
-  return JSON.parse(blobOf(layout, entryOf(layout, kind)).toString()) as { layers: Descriptor[] };
+/** The manifest of a kind: of an index that of its first image. */
+function manifestOf(layout: Layout, kind: string): Descriptor {
+  const entry = entryOf(layout, kind);
+  if (entry.mediaType !== INDEX) return entry;
+  const [first] = imagesOf(layout, entry);
+  if (first === undefined) throw new Error('The index has no image.');
+  return first;
+}
+
+/** The images that an index names. */
+export function imagesOf(layout: Layout, index: Descriptor): (Descriptor & { platform: { architecture: string } })[] {
+  const { manifests } = JSON.parse(blobOf(layout, index).toString()) as { manifests: ReturnType<typeof imagesOf> };
+  return manifests;
 }
 
 export function firstLayer(layout: Layout, kind: string): Descriptor {
-  const [layer] = manifestOf(layout, kind).layers;
+  const { layers } = JSON.parse(blobOf(layout, manifestOf(layout, kind)).toString()) as { layers: Descriptor[] };
+  const [layer] = layers;
   if (layer === undefined) throw new Error(`The ${kind} has no layer.`);
   return layer;
 }
 
 /** The layout with one entry of the index from another layout, and the blobs of both. */
 export function swapped(layout: Layout, kind: string, from: Layout): Layout {
-  const manifests = layout.manifests.map((one) => (one.annotations?.['kind'] === kind ? entryOf(from, kind) : one));
+  const manifests = layout.manifests.map((one) => (isOf(one, kind) ? entryOf(from, kind) : one));
   return { blobs: new Map([...layout.blobs, ...from.blobs]), manifests };
 }
 

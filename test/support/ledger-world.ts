@@ -291,6 +291,7 @@ export class LedgerWorld {
       events: { record: nothing },
       inventory: { undecided: nothing, forget: nothing, written: nothing },
       line: { remove: nothing },
+      tenantLine: { remove: nothing },
       unrecorded: { markRecorded: nothing },
       config: { ssh: SSH },
     };

@@ -6,9 +6,12 @@ import { errorHandler } from '../../src/http/interface/errors/handler.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import type { ApiKey } from '../../src/resources/api-key.ts';
+import { EndedSessions } from '../../src/web/ended-sessions.ts';
+import type { KeyDays } from '../../src/web/key-life.ts';
 import { dashboardRouter } from '../../src/web/router.ts';
 import { SignInCodes } from '../../src/web/sign-in-codes.ts';
 import { FakeStore } from './fake-store.ts';
+import { memorySecrets } from './memory-secrets.ts';
 
 /** What the page sends with every call that changes something. */
 export const PAGE_HEADERS = { 'content-type': 'application/json', 'x-berth-dashboard': '1' };
@@ -26,8 +29,11 @@ export async function startLoneDashboard(options: {
   client: Partial<KubeClient>;
   clock: Clock;
   webhooks?: boolean;
+  keyDays?: KeyDays;
+  /** What the replicas of a dashboard share. */
+  secrets?: Pick<KubeClient, 'get' | 'create' | 'patch'>;
 }): Promise<LoneDashboard> {
-  const { client, clock, webhooks = false } = options;
+  const { client, clock, webhooks = false, keyDays = { default: 0, max: 0 }, secrets = memorySecrets() } = options;
   const log = pino({ level: 'silent' });
   const sessionKey = () => Promise.resolve(Buffer.alloc(32, 1));
   const stores = { apiKeys: new FakeStore<ApiKey>() };
@@ -38,7 +44,9 @@ export async function startLoneDashboard(options: {
     clock,
     log,
     sessionKey,
+    ended: new EndedSessions({ client: secrets, clock, namespace: 'berth-system' }),
     webhooks,
+    keyDays,
     codes: new SignInCodes(clock),
   };
   app.use('/dashboard', dashboardRouter(deps));

@@ -1,3 +1,4 @@
+import type { InferencePool } from '../../src/kube/inference-pools.ts';
 import type { ModelServer, ModelServerSpec } from '../../src/resources/model-servers/model-server.ts';
 import type { EndpointSlice, Namespace, Pod, Service } from '../../src/kube/types.ts';
 import { FakeStore } from './fake-store.ts';
@@ -16,6 +17,7 @@ export class ModelCluster {
   readonly slices = new FakeStore<EndpointSlice>();
   readonly pods = new FakeStore<Pod>();
   readonly namespaces = new FakeStore<Namespace>();
+  readonly inferencePools = new FakeStore<InferencePool>();
   readonly modelServers = new FakeStore<ModelServer>();
 
   /** Adds or replaces a labelled Service with one ready pod per port. */

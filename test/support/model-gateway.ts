@@ -78,12 +78,13 @@ type Process = Pick<ModelGatewayDeps, 'registry' | 'log' | 'clock'>;
 
 /** The gateway of Berth's namespace over a cluster that the test fills, at work; with what holds where nothing is set. */
 export function gatewayOn(cluster: ModelCluster, settings: Process & Partial<ModelGatewayDeps>): ModelGateway {
-  const { services, slices, pods, namespaces, modelServers } = cluster;
+  const { services, slices, inferencePools, pods, namespaces, modelServers } = cluster;
   const gateway = createModelGateway({
     client: recordingClient().client,
     replica: 'replica-1',
     services,
     slices,
+    inferencePools,
     pods,
     namespaces,
     modelServers,

@@ -15,11 +15,13 @@ export function podOf(instance: GpuInstance, over: Partial<PodInput> = {}): Pod 
     memoryLimit: 0,
     scratchLimit: 0,
     diskPersistent: false,
+    diskGroup: 1000,
     isolation: { runtimeClassName: undefined, userNamespaces: false, isRequired: false },
     tolerations: [],
     imagePullPolicy: 'IfNotPresent',
     restricted: false,
     toolsImage: 'tools',
+    hasPullSecret: false,
     claimed: undefined,
     ...over,
   });

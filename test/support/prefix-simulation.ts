@@ -74,7 +74,7 @@ export function simulate({ policy, engines: count, conversations, turns, seed }:
     scrapedAt = seconds;
     for (const { endpoint, starts } of engines) {
       while ((starts[0] ?? Infinity) <= seconds) starts.shift();
-      endpoint.load = { waiting: starts.length, running: 0, kvUsage: 0, at: seconds * 1000 };
+      endpoint.load = { waiting: starts.length, running: 0, ranks: 1, kvUsage: 0, at: seconds * 1000 };
     }
   }
 

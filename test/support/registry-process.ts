@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:https';
-import { arch } from 'node:os';
 import { tarOf } from '../../src/lib/tar.ts';
+import { OWN_ARCHITECTURE } from '../../tools/lib/host/architecture.ts';
 import { createAuthority, issue } from '../../tools/lib/x509.ts';
 
 // The registry `localhost`, with one image under every name below team/, and nothing else. It prints a line when it
@@ -20,7 +20,7 @@ const layer = blob(tarOf([{ name: 'app', type: 'file', content: Buffer.from('not
 const config = blob(
   Buffer.from(
     JSON.stringify({
-      architecture: arch() === 'x64' ? 'amd64' : arch(),
+      architecture: OWN_ARCHITECTURE,
       os: 'linux',
       config: { Entrypoint: ['/app'] },
       rootfs: { type: 'layers', diff_ids: [layer.digest] },

@@ -309,7 +309,7 @@ function write(
   { tokens, dies, endsCleanly = false }: Extract<Behaviour, { kind: 'write' }>,
   { dialect, body, response }: Playing,
 ): void {
-  const last = (body.messages as { role: string; content: unknown }[]).at(-1);
+  const last = ((body.messages ?? []) as { role: string; content: unknown }[]).at(-1);
   const begun = last?.role === 'assistant' ? String(last.content) : '';
   const known = [...tokens, ''].findIndex((_token, index) => tokens.slice(0, index).join('') === begun);
   const most = Number(body.max_tokens ?? body.max_completion_tokens ?? tokens.length);

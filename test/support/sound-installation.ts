@@ -5,6 +5,7 @@ import { parseAllDocuments } from 'yaml';
 import { type Circumstances, examine, isSound } from '../../src/doctor/examine.ts';
 import type { Finding } from '../../src/doctor/finding.ts';
 import { type Objects, type SourceName, SOURCES, type Unread } from '../../src/doctor/sources.ts';
+import type { Deployment } from '../../src/kube/installation-types.ts';
 import type { KubeObject } from '../../src/kube/types.ts';
 import { customResourceDefinition } from '../../src/resources/crd.ts';
 import {
@@ -57,11 +58,19 @@ function ready(deployment: KubeObject): KubeObject {
   return { ...deployment, status: { replicas, readyReplicas: replicas } } as KubeObject;
 }
 
+/** With the host that the operator's load balancer has. */
+function reached(deployment: KubeObject): KubeObject {
+  const copy = structuredClone(deployment) as Deployment;
+  for (const variable of copy.spec?.template.spec?.containers.flatMap(({ env = [] }) => env) ?? [])
+    if (variable.name === 'BERTH_SSH_PUBLIC_HOST') variable.value = 'ssh.example.com';
+  return copy;
+}
+
 type Sound = Record<SourceName, readonly KubeObject[]>;
 type Lists = Partial<Sound>;
 
 /** An installation with nothing to find: the chart's own objects, a node, a pool and a tenant. */
-function soundObjects(): Sound {
+export function soundObjects(): Sound {
   const tenant = 'tenant';
   const pool = gpuPool('main', { prices: [{ product: '*', onDemand: '2.00', interruptible: '1.00' }] });
   const lists: Lists = {
@@ -72,10 +81,8 @@ function soundObjects(): Sound {
     })),
     pools: [pool],
     definitions: CUSTOM_RESOURCES.map((one) => customResourceDefinition(one) as unknown as KubeObject),
-    deployments: rendered('base', 'Deployment').map(ready),
-    metricsServices: rendered('base', 'Service').filter(
-      ({ metadata }) => metadata.labels?.['app.kubernetes.io/component'] === 'metrics',
-    ),
+    deployments: rendered('base', 'Deployment').map(reached).map(ready),
+    ownServices: rendered('base', 'Service'),
     policies: rendered('base', 'ValidatingAdmissionPolicy'),
     bindings: rendered('base', 'ValidatingAdmissionPolicyBinding'),
     networkPolicies: [...rendered('base', 'NetworkPolicy'), ...rendered('tenant', 'NetworkPolicy')].map((policy) => ({
@@ -97,7 +104,7 @@ function soundObjects(): Sound {
     storageClasses: [
       { metadata: { name: 'fast', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } } },
     ],
-    daemonSets: [named('calico-node', 'kube-system')],
+    daemonSets: [named('calico-node', 'kube-system', { status: { numberReady: 1 } })],
     exporters: [named('dcgm-1', 'gpu-operator', { spec: { nodeName: 'gpu-0' } })],
   };
   const names = Object.keys(SOURCES) as SourceName[];

@@ -1,5 +1,5 @@
 import pino from 'pino';
-import type { Client } from 'ssh2';
+import type { Client, ConnectConfig } from 'ssh2';
 import { parseAuthorizedKey } from '../../src/ssh/login/authorized-key.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { InstanceView } from '../../src/ssh/directory.ts';
@@ -19,6 +19,7 @@ export const NO_ADDRESS_LIMITS = {
   ...NO_LEAK,
   exchanges: NO_LEAK,
   allExchanges: NO_LEAK,
+  logins: NO_LEAK,
   failures: 1e6,
   failureWindowSeconds: 1,
   pending: 1e6,
@@ -41,7 +42,7 @@ export async function loneGateway(
     endpoint: { server: 'http://127.0.0.1:1', tls: {}, headers: async () => ({}) },
     directory: {
       find: ({ instance }) => (instance === 'i-one' ? view : undefined),
-      tenantKeys: () => [key],
+      tenantKeys: (_instance, fingerprint) => (fingerprint === key.fingerprint ? [key] : []),
       opens: () => true,
       closed: () => undefined,
       onChange: () => () => true,
@@ -61,17 +62,18 @@ export async function loneGateway(
   return { server, key: user.private };
 }
 
-/** Logs in with a key; undefined when the connection ends before. */
+/** Logs in with a key; undefined when the connection ends before, with a banner or an error that `onBanner` gets. */
 export async function loginTo(
   server: SshServer,
   privateKey: string,
   onBanner: (text: string) => void = () => undefined,
+  options: ConnectConfig = {},
 ): Promise<Client | undefined> {
   const client = new ssh2.Client();
-  client.on('error', () => undefined).on('banner', onBanner);
+  client.on('error', ({ message }) => onBanner(message)).on('banner', onBanner);
   const done = new Promise<Client | undefined>((resolve) => {
     client.once('ready', () => resolve(client)).once('close', () => resolve(undefined));
   });
-  client.connect({ host: '127.0.0.1', port: server.address.port, username: 'i-one', privateKey });
+  client.connect({ host: '127.0.0.1', port: server.address.port, username: 'i-one', privateKey, ...options });
   return await done;
 }

@@ -41,7 +41,8 @@ async function debianRoot(cache: string, extra?: { name: string; packages: strin
 export async function makeSshImages(files: readonly string[]): Promise<void> {
   if ((await findProgram('mmdebstrap')) === undefined) return;
   await debianRoot(cacheFolder(process.env));
-  if (files.some((file) => /\/(?:ports|recipes)\.test\.ts$/.test(file)))
+  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
+  if (texts.some((text) => text.includes(importJupyterImage.name)))
     await debianRoot(cacheFolder(process.env), WITH_JUPYTER);
 }
 

@@ -3,9 +3,10 @@ import { RecordWriter } from '../../src/gateway/billing/record-writer.ts';
 import { TokenMeter } from '../../src/gateway/billing/token-meter.ts';
 import type { BilledCall } from '../../src/gateway/billing/token-page.ts';
 import type { Usage } from '../../src/gateway/dialects/index.ts';
-import type { KubeClient } from '../../src/kube/client/client.ts';
+import type { KubeClient, ListOptions } from '../../src/kube/client/client.ts';
 import { InvalidError, TimeoutError, TransportError } from '../../src/kube/errors.ts';
 import { keyOf, type KubeObject, type Namespace } from '../../src/kube/types.ts';
+import { parseMoney } from '../../src/resources/money.ts';
 import type { TokenEntry, TokenRecord } from '../../src/resources/token-record.ts';
 import { fakeClock } from './fake-clock.ts';
 import { FakeStore } from './fake-store.ts';
@@ -33,19 +34,25 @@ interface Replica {
   isDead: boolean;
 }
 
+type Costing = Pick<TokenEntry, 'calls' | 'cost'>;
+
 const GROWING = ['calls', 'unreported', 'inputTokens', 'cachedInputTokens', 'outputTokens'] as const;
 
-/** The rule of the CustomResourceDefinition. */
+/** The rules of the CustomResourceDefinition. */
 function shrinks(before: TokenRecord, after: TokenRecord): boolean {
   const idOf = (one: TokenEntry): string =>
     JSON.stringify([one.by, one.model, one.inputPrice, one.cachedInputPrice, one.outputPrice]);
   const now = new Map(after.spec.entries.map((one) => [idOf(one), one]));
-  return before.spec.entries.some((one) => {
+  const isLess = (later: Costing, one: Costing): boolean =>
+    later.calls < one.calls || parseMoney(later.cost) < parseMoney(one.cost);
+  const shrunk = before.spec.entries.some((one) => {
     const later = now.get(idOf(one));
-    return later === undefined || GROWING.some((name) => later[name] < one[name]);
+    return later === undefined || isLess(later, one) || GROWING.some((name) => later[name] < one[name]);
   });
+  return shrunk || isLess(after.spec, before.spec);
 }
 
+export const INTRUDER = 'key/intruder';
 const WORDS = { message: 'the test says so', reason: 'Test' };
 
 /** Replicas of the gateway that count calls, and an API server that keeps their records. */
@@ -64,9 +71,15 @@ export class TokenWorld {
     const { clock } = this;
     const index = this.#replicas.length;
     const meter = new TokenMeter({ replica: `replica-${index}`, clock });
-    const client = { apply: (_type: unknown, object: KubeObject) => this.#apply(index, object as TokenRecord) };
+    const client = {
+      apply: (_type: unknown, object: KubeObject) => this.#apply(index, object as TokenRecord),
+      list: async (_type: unknown, { namespace = '', fieldSelector = '' }: ListOptions) => {
+        const record = this.records.get(keyOf({ namespace, name: fieldSelector.replace('metadata.name=', '') }));
+        return { items: record === undefined ? [] : [structuredClone(record)] };
+      },
+    };
     const writer = new RecordWriter({
-      client: client as unknown as Pick<KubeClient, 'apply'>,
+      client: client as unknown as Pick<KubeClient, 'apply' | 'list'>,
       meter,
       namespaces: this.namespaces,
       clock,
@@ -111,6 +124,16 @@ export class TokenWorld {
     replica.ended.abort();
     void replica.running.then(() => (replica.isDead = true));
     while (!replica.isDead) await this.clock.advance(1000);
+  }
+
+  /** Somebody with the token of the role adds an entry of no calls to every record. */
+  intrude(): void {
+    for (const [key, record] of this.records) {
+      const [first] = record.spec.entries;
+      if (first === undefined || record.spec.entries.some(({ by }) => by === INTRUDER)) continue;
+      const entry = { ...first, by: INTRUDER, cost: '0', ...Object.fromEntries(GROWING.map((name) => [name, 0])) };
+      this.records.set(key, { ...record, spec: { ...record.spec, entries: [...record.spec.entries, entry] } });
+    }
   }
 
   /** Writes that the network held back arrive. */

@@ -10,8 +10,8 @@ export function ownAddress(): string {
   return found.address;
 }
 
-/** Leads from there to a port of the loopback; from a free port, unless one is given. */
-export async function openWay(port: number, from = 0): Promise<Server> {
+/** Leads from there, or another address, to a port of the loopback; from a free port, unless one is given. */
+export async function openWay(port: number, from = 0, address = ownAddress()): Promise<Server> {
   const server = createServer((socket) => {
     const onward = connect(port, '127.0.0.1');
     socket.pipe(onward).pipe(socket);
@@ -19,7 +19,7 @@ export async function openWay(port: number, from = 0): Promise<Server> {
     onward.on('error', () => socket.destroy());
   });
   await new Promise<void>((resolve) => {
-    server.listen(from, ownAddress(), resolve);
+    server.listen(from, address, resolve);
   });
   return server;
 }

@@ -15,7 +15,7 @@ import { readOptions, type LocalOptions } from './options.ts';
 import { cacheFolder, ROOT, stateFolder } from '../lib/paths.ts';
 import { isAlive, signalProcess } from '../lib/process-identity.ts';
 import { type Progress, terminalProgress } from '../lib/progress.ts';
-import { readRecord, removeRecord } from './supervisor/record.ts';
+import { type ClusterRecord, readRecord, removeRecord } from './supervisor/record.ts';
 import { chooseWay } from './ways.ts';
 import { waitFor } from '../lib/wait.ts';
 
@@ -146,18 +146,21 @@ function status(): number {
     process.stdout.write('No cluster of this checkout is running. `npm start` starts one.\n');
     return 3;
   }
+  process.stdout.write(statusOf(record));
+  return 0;
+}
+
+/** What runs, and where, a line each. */
+export function statusOf(record: ClusterRecord): string {
   const { phase, url = 'not running', kubeconfig = 'not ready', way = 'being chosen', supervisor, initPid } = record;
   const node = initPid === undefined && way !== 'kind' ? 'no' : 'yes';
-  process.stdout.write(
-    [
-      `Phase       ${phase} (process ${supervisor.pid})`,
-      `Server      ${url}`,
-      `Kubeconfig  ${kubeconfig}`,
-      `Way         ${way}`,
-      `Real node   ${node}\n`,
-    ].join('\n'),
-  );
-  return 0;
+  return [
+    `Phase       ${phase} (process ${supervisor.pid})`,
+    `Server      ${url}`,
+    `Kubeconfig  ${kubeconfig}`,
+    `Way         ${way}`,
+    `Real node   ${node}\n`,
+  ].join('\n');
 }
 
 /** Prints a new link that signs in to the dashboard. */

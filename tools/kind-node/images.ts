@@ -12,8 +12,8 @@ export interface ImageSources {
   tools: string;
   /** Path of a busybox that is linked statically. */
   busybox: string;
-  /** The root file system of the node as a tar file, with kube-proxy at /usr/local/bin. */
-  withKubeProxy: string;
+  /** The root file system of the node as a tar file, with kube-proxy and network-policies at /usr/local/bin. */
+  network: string;
 }
 
 /** The references that kubeadm wants on a node, by the last word of the name, such as `etcd`. */
@@ -31,7 +31,7 @@ export async function wantedImages(tools: string): Promise<ReadonlyMap<string, s
  */
 export async function nodeImages(
   wanted: ReadonlyMap<string, string>,
-  { programs, tools, busybox, withKubeProxy }: ImageSources,
+  { programs, tools, busybox, network }: ImageSources,
 ): Promise<ImageSpec[]> {
   const reference = (name: string) => wanted.get(name) ?? name;
   const shell = await busyboxLayer(busybox);
@@ -46,7 +46,8 @@ export async function nodeImages(
   return [
     ...(await Promise.all(controlPlane)),
     { ...provisioner, entrypoint: ['/usr/local/bin/local-path-provisioner'] },
-    { reference: reference('kube-proxy'), layer: { tar: withKubeProxy } },
+    { reference: reference('kube-proxy'), layer: { tar: network } },
+    { reference: 'localhost/network-policies:1', layer: { tar: network } },
     { reference: reference('pause'), layer: shell, entrypoint: ['/bin/sleep', '2147483647'] },
     { reference: 'localhost/helper:1', layer: shell },
   ];

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { chmod, copyFile, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { ask, type Engine } from '../cluster/kind/engine.ts';
 import { LocalFailure } from '../lib/failure.ts';
 import { kubernetesVersion } from '../lib/go/programs.ts';
@@ -19,15 +19,17 @@ runc,containernetworking-plugins,e2fsprogs,ca-certificates,curl,jq
 `.replaceAll('\n', '');
 const SOURCES = join(ROOT, 'deploy/kind/node');
 
-export interface NodeOptions extends Omit<ImageSources, 'withKubeProxy'> {
+export interface NodeOptions extends Omit<ImageSources, 'network'> {
+  /** Path of the program that enforces network policies. */
+  policies: string;
   engine: Engine;
   cache: string;
   progress: Progress;
 }
 
 /** The reference of the node image; it changes with what is in it. */
-async function referenceOf({ programs, tools }: NodeOptions): Promise<string> {
-  const hash = createHash('sha256').update(`${programs} ${tools} ${PACKAGES}`);
+async function referenceOf({ programs, tools, policies }: NodeOptions): Promise<string> {
+  const hash = createHash('sha256').update(`${programs} ${tools} ${policies} ${PACKAGES}`);
   const entries = await readdir(SOURCES, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
   for (const file of files.toSorted()) hash.update(await readFile(file));
@@ -102,9 +104,10 @@ async function fill(node: string, root: string, options: NodeOptions): Promise<v
     const ready = async () => (await run(engine, ['exec', node, 'ctr', 'version'])).code === 0;
     if ((await waitFor(ready, { timeout: 20_000, interval: 200 })) === undefined)
       throw new LocalFailure('containerd does not start in the container.', 'Try `containerd` in it by hand.');
-    const withKubeProxy = join(stage, 'kube-proxy.tar');
-    await appendKubeProxy(root, withKubeProxy, programs);
-    for (const spec of await nodeImages(wanted, { ...options, withKubeProxy })) {
+    const network = join(stage, 'network.tar');
+    await copyFile(root, network);
+    for (const path of [join(programs, 'kube-proxy'), options.policies]) await appendProgram(network, path);
+    for (const spec of await nodeImages(wanted, { ...options, network })) {
       // Nothing is unpacked here: the disk of this container is an overlay, on which there can be no other.
       await importArchive({ engine, node }, await imageArchive(spec), spec.reference, false);
     }
@@ -132,10 +135,11 @@ for i in $(seq 50); do pgrep -x containerd > /dev/null || break; sleep 0.1; done
 rm -rf /run/containerd /var/log/*.log
 `;
 
-/** kube-proxy calls iptables, nft and conntrack, which the root file system of the node has. */
-async function appendKubeProxy(root: string, to: string, programs: string): Promise<void> {
-  await copyFile(root, to);
-  const args = ['--append', '--file', to, '--transform', 's,^,usr/local/bin/,', '-C', programs, 'kube-proxy'];
+/** Both programs of the pods' network call iptables, nft and ipset, which the root file system of the node has. */
+async function appendProgram(tar: string, path: string): Promise<void> {
+  const from = ['-C', dirname(path), basename(path)];
+  const args = ['--append', '--file', tar, '--transform', 's,^,usr/local/bin/,', ...from];
   const { code, stderr } = await run('tar', args);
-  if (code !== 0) throw new LocalFailure('The image of kube-proxy cannot be made.', 'Read the lines below.', [stderr]);
+  if (code !== 0)
+    throw new LocalFailure(`The image of ${basename(path)} cannot be made.`, 'Read the lines below.', [stderr]);
 }

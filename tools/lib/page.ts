@@ -51,6 +51,8 @@ export async function buildPage(): Promise<void> {
       format: 'esm',
       minify: true,
     },
+    // A busy machine is no fault of the page.
+    checks: { bundlerTimings: false },
     // A module of Node in the page, for example, is a warning only.
     onLog: (_level, log) => void complaints.push(log.message),
     logLevel: 'warn',

@@ -1,16 +1,19 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { parse } from 'yaml';
 import { LocalFailure, runMain } from '../lib/failure.ts';
 import { cacheFolder, ROOT } from '../lib/paths.ts';
 import { terminalProgress } from '../lib/progress.ts';
 import { lastLines, run } from '../lib/shell.ts';
+import { imagesIn, listedImages, placesOf } from './chart-images.ts';
 import { chartTools, ensureGoTools } from './go-tools.ts';
 import { helmEnvironment, NEWEST, renderChart } from './helm.ts';
 import { isKept, keepChart } from './kept-charts.ts';
 import { checkManifests, writeManifests } from './manifests.ts';
 import { readOpenApi } from './open-api.ts';
+import { CONSTRAINTS, podsIn, refusalsOf } from './openshift.ts';
 import { builtInSchemas, customSchemas } from './schemas.ts';
 
 const MANIFESTS = 'Run `npm run manifests` and commit the result.';
@@ -74,6 +77,32 @@ async function checks(tools: string, folder: string): Promise<Check[]> {
   ];
 }
 
+/** Throws LocalFailure where the list for tools that mirror images is not that of the images of every option. */
+async function checkImages(helm: string): Promise<void> {
+  const listed = listedImages(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'));
+  for (const registry of [undefined, 'registry.example.com/all']) {
+    const args = ['--values', allOptions(), '--set', `global.imageRegistry=${registry ?? ''}`];
+    const run = imagesIn(await renderChart(helm, [...NEWEST, ...args]));
+    if (isDeepStrictEqual(placesOf(listed, registry), registry === undefined ? placesOf(run) : run)) continue;
+    const lines = [`listed: ${listed.join(' ')}`, `run:    ${run.join(' ')}`];
+    throw new LocalFailure(
+      'artifacthub.io/images of Chart.yaml is not what the chart runs.',
+      'Make them equal.',
+      lines,
+    );
+  }
+}
+
+/** Throws LocalFailure where `restricted-v2` of OpenShift refuses a pod of the chart, with every option and its values. */
+async function checkOpenShift(helm: string): Promise<void> {
+  const values = ['--values', allOptions(), '--values', join(CHART, 'ci/openshift-values.yaml')];
+  const lines = podsIn(await renderChart(helm, [...NEWEST, ...values])).flatMap((pod) =>
+    refusalsOf(pod, CONSTRAINTS['restricted-v2']).map((text) => `${pod.metadata.name}: ${text}`),
+  );
+  if (lines.length > 0)
+    throw new LocalFailure('OpenShift refuses pods of the chart.', 'Ask for less in their templates.', lines);
+}
+
 async function main(): Promise<void> {
   const cache = cacheFolder(process.env);
   const progress = terminalProgress();
@@ -86,6 +115,10 @@ async function main(): Promise<void> {
     await keepChart(helm);
     return;
   }
+  await checkImages(helm);
+  console.log('images: ok');
+  await checkOpenShift(helm);
+  console.log('OpenShift: ok');
   const folder = mkdtempSync(join(tmpdir(), 'berth-schemas-'));
   try {
     await writeSchemas(folder, cache);

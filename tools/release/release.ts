@@ -4,6 +4,7 @@ import { cacheFolder, ROOT } from '../lib/paths.ts';
 import { terminalProgress } from '../lib/progress.ts';
 import { lastLines, run } from '../lib/shell.ts';
 import { chartTools, ensureGoTools } from './go-tools.ts';
+import { ARCHITECTURES } from './names.ts';
 import { readSigningKey } from './sign/keys.ts';
 import { makeRelease } from './sign/make.ts';
 
@@ -29,7 +30,7 @@ async function main(): Promise<void> {
   const cache = cacheFolder(process.env);
   const goTools = { cache, label: 'chart', programs: chartTools(), needed: ['helm'] };
   const tools = await ensureGoTools({ ...goTools, progress: terminalProgress(), signal });
-  await must(process.execPath, [join(ROOT, 'tools/release/image/build.ts')]);
+  await must(process.execPath, [join(ROOT, 'tools/release/image/build.ts'), ...ARCHITECTURES]);
   const dist = join(ROOT, 'dist');
   const out = join(dist, 'release');
   const { image, chart, archive } = await makeRelease({ dist, out, commit, helm: join(tools, 'helm'), key });

@@ -109,6 +109,17 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
+{{- /* Names of these Secrets, whose credentials for the images of instances the controller brings to tenants' namespaces, as JSON. Only a policy holds it to that. */ -}}
+{{- define "berth.tenantPullSecrets" -}}
+{{- $names := list -}}
+{{- if .Values.admissionPolicies.enabled -}}
+{{- range concat .Values.imagePullSecrets (.Values.global.imagePullSecrets | default list) -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- end -}}
+{{- uniq $names | toJson -}}
+{{- end -}}
+
 {{- /* Where the values of a role are: those of the notifier and of the sink are those of the feature. */ -}}
 {{- define "berth.section" -}}
 {{- get (dict "notifier" "webhooks" "usage-sink" "usageSink") . | default . -}}
@@ -199,6 +210,16 @@ hostAliases:
 {{- end }}
 {{- end -}}
 
+{{- /* What schedules and runs the pods of the chart, as YAML; empty without any. */ -}}
+{{- define "berth.scheduling" -}}
+{{- with .Values.schedulerName }}
+schedulerName: {{ . }}
+{{- end }}
+{{- with .Values.runtimeClassName }}
+runtimeClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
 {{- /* What the pods of all roles share: environment, spec, probes. */ -}}
 {{- define "berth.env" -}}
 {{- $root := .root -}}
@@ -210,6 +231,10 @@ hostAliases:
   value: {{ $root.Values.config.logLevel | quote }}
 - name: BERTH_METRICS_ADDR
   value: "0.0.0.0:{{ $root.Values.metrics.port }}"
+{{- if $root.Values.metrics.tls.existingSecret }}
+- name: BERTH_METRICS_TLS
+  value: /etc/berth-metrics
+{{- end }}
 {{- if $root.Values.metrics.nameTenants }}
 - name: BERTH_METRICS_TENANTS
   value: "true"
@@ -249,6 +274,17 @@ hostAliases:
 {{- .Values.tracing.ports | default (list $port) | toJson -}}
 {{- end -}}
 
+{{- /* The nodes of a pod of the chart: those that can run its image, of those that the values choose. */ -}}
+{{- define "berth.nodeSelector" -}}
+{{- $selector := dict -}}
+{{- if eq (len .root.Values.image.architectures) 1 -}}
+{{- $_ := set $selector "kubernetes.io/arch" (first .root.Values.image.architectures) -}}
+{{- end -}}
+{{- with merge (dict) (.own | default dict) $selector -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "berth.podSpec" -}}
 {{- $role := .role -}}
 {{- $root := .root -}}
@@ -264,14 +300,17 @@ securityContext:
 {{- with include "berth.names" $root | trim }}
 {{ . }}
 {{- end }}
+{{- with include "berth.scheduling" $root | trim }}
+{{ . }}
+{{- end }}
 {{- if $values.priorityClassName }}
 priorityClassName: {{ $values.priorityClassName }}
 {{- else if $root.Values.priorityClasses.enabled }}
 priorityClassName: berth-system
 {{- end }}
-{{- with $values.nodeSelector }}
+{{- with include "berth.nodeSelector" (dict "root" $root "own" $values.nodeSelector) | trim }}
 nodeSelector:
-  {{- toYaml . | nindent 2 }}
+  {{- . | nindent 2 }}
 {{- end }}
 {{- with $values.tolerations }}
 tolerations:
@@ -293,25 +332,58 @@ topologySpreadConstraints:
         {{- include "berth.selectorLabels" $root | nindent 8 }}
         app.kubernetes.io/component: {{ $role }}
   {{- end }}
+{{- with $values.extraInitContainers }}
+initContainers:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- /* Where the container of a role mounts its volumes, as YAML; empty without any. */ -}}
+{{- define "berth.volumeMounts" -}}
+{{- $mounts := (get .root.Values (include "berth.section" .role)).extraVolumeMounts -}}
+{{- if .root.Values.metrics.tls.existingSecret -}}
+{{- $mounts = prepend $mounts (dict "name" "metrics-tls" "mountPath" "/etc/berth-metrics" "readOnly" true) -}}
+{{- end -}}
+{{- if and (eq .role "api") (include "berth.valkeyAuthority" .root) -}}
+{{- $mounts = prepend $mounts (dict "name" "valkey-authority" "mountPath" "/etc/valkey" "readOnly" true) -}}
+{{- end -}}
+{{- with $mounts -}}
+volumeMounts:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end -}}
+
+{{- /* The same volumes. */ -}}
+{{- define "berth.volumes" -}}
+{{- $root := .root -}}
+{{- $volumes := (get $root.Values (include "berth.section" .role)).extraVolumes -}}
+{{- with $root.Values.metrics.tls.existingSecret -}}
+{{- $volumes = prepend $volumes (dict "name" "metrics-tls" "secret" (dict "secretName" .)) -}}
+{{- end -}}
+{{- $authority := include "berth.valkeyAuthority" $root -}}
+{{- if and (eq .role "api") $authority -}}
+{{- $secret := dict "secretName" (include "berth.valkeySecret" $root) "items" (list (dict "key" $authority "path" "ca.crt")) -}}
+{{- $volumes = prepend $volumes (dict "name" "valkey-authority" "secret" $secret) -}}
+{{- end -}}
+{{- with $volumes -}}
+volumes:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
 {{- end -}}
 
 {{- /* On a port that clients do not reach: nobody can keep the kubelet out. */ -}}
 {{- define "berth.probes" -}}
+{{- $values := get .root.Values (include "berth.section" .role) -}}
+{{- $scheme := ternary ", scheme: HTTPS" "" (ne .root.Values.metrics.tls.existingSecret "") -}}
 startupProbe:
-  httpGet: { path: /livez, port: metrics }
-  periodSeconds: 2
-  timeoutSeconds: 5
-  failureThreshold: 60
+  httpGet: { path: /livez, port: metrics{{ $scheme }} }
+  {{- toYaml $values.startupProbe | nindent 2 }}
 livenessProbe:
-  httpGet: { path: /livez, port: metrics }
-  periodSeconds: 10
-  timeoutSeconds: 5
-  failureThreshold: 6
+  httpGet: { path: /livez, port: metrics{{ $scheme }} }
+  {{- toYaml $values.livenessProbe | nindent 2 }}
 readinessProbe:
-  httpGet: { path: /readyz, port: metrics }
-  periodSeconds: 5
-  timeoutSeconds: 5
-  failureThreshold: 2
+  httpGet: { path: /readyz, port: metrics{{ $scheme }} }
+  {{- toYaml $values.readinessProbe | nindent 2 }}
 {{- end -}}
 
 {{/* In CEL: whether the caller knows when a pod has ended, or may drain nodes. */}}
@@ -321,8 +393,20 @@ request.userInfo.?groups.orValue([]).exists(group, group in ["system:nodes", "sy
 
 {{- /* The annotations that pods of the controller may bear, as JSON: its own, those of Kubernetes and OpenShift, and the operator's. */ -}}
 {{- define "berth.podAnnotations" -}}
-{{- $known := list "berth.dev/claim" "kubernetes.io/limit-ranger" "openshift.io/scc" "security.openshift.io/validated-scc-subject-type" -}}
+{{- $known := list "berth.dev/claim" "kubernetes.io/limit-ranger" "openshift.io/scc" "security.openshift.io/validated-scc-subject-type" "seccomp.security.alpha.kubernetes.io/pod" -}}
 {{- toJson (concat $known .Values.admissionPolicies.podAnnotations) -}}
+{{- end -}}
+
+{{- /* In CEL: whether a text is one of a list, in which a * at the end stands for anything. */ -}}
+{{- define "berth.isListed" -}}
+{{ toJson .list }}.exists(one, one.endsWith("*") ? {{ .text }}.startsWith(one.substring(0, one.size() - 1)) : {{ .text }} == one)
+{{- end -}}
+
+{{- /* In CEL: whether a pod tolerates taints by their names, and none of those that close any node for a while, but as the API server has every pod tolerate them. */ -}}
+{{- define "berth.plainTolerations" -}}
+object.spec.?tolerations.orValue([]).all(t, t.?key.orValue("") != "" && (!t.key.startsWith("node.kubernetes.io/") ||
+(t.key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] && t.?effect.orValue("") == "NoExecute" && has(t.tolerationSeconds)) ||
+(t.key == "node.kubernetes.io/memory-pressure" && t.?effect.orValue("") == "NoSchedule")))
 {{- end -}}
 
 {{- /* In CEL, with the variable `containers`: whether a pod asks neither the kubelet nor the node for more than to run it. */ -}}
@@ -336,4 +420,14 @@ object.spec.?securityContext.?appArmorProfile.?type.orValue("RuntimeDefault") ==
 ["user", "role", "type"].all(name, object.spec.?securityContext.?seLinuxOptions[?name].orValue("") == "") &&
 variables.containers.all(c, c.?securityContext.?appArmorProfile.?type.orValue("RuntimeDefault") == "RuntimeDefault" &&
 ["user", "role", "type"].all(name, c.?securityContext.?seLinuxOptions[?name].orValue("") == ""))
+{{- end -}}
+
+{{- /* In CEL: the bytes of the paths in managedFields below `map`, as JSON has them. What is deeper or wider than any kind goes counts as more than may be: a sum over a long list takes the API server time by its square. */ -}}
+{{- define "berth.pathBytes" -}}
+{{- if gt .depth 8 -}}
+{{ .map }}.size() * 1000000
+{{- else -}}
+{{- $key := printf "k%d" .depth -}}
+({{ .map }}.size() > 512 ? {{ .map }}.size() * 1000000 : {{ .map }}.map({{ $key }}, 6 + bytes({{ $key }}).size() + {{ include "berth.pathBytes" (dict "map" (printf "%s[%s]" .map $key) "depth" (int (add1 .depth))) }}).sum())
+{{- end -}}
 {{- end -}}

@@ -243,8 +243,10 @@ func (c *channel) runProgram(request openRequest) error {
 	}
 	closeAll(own.theirs...)
 	running := &program{pid: command.Process.Pid, master: own.terminalEnd}
+	// Before the gateway hears of the program: a size or a signal that comes then is for it.
+	isWanted := c.join(running)
 	c.link.send(frameOpened, c.id, binary.BigEndian.AppendUint32(nil, uint32(running.pid)))
-	if !c.join(running) {
+	if !isWanted {
 		go running.abandon()
 	}
 	go func() {

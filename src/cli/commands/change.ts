@@ -103,6 +103,9 @@ export async function extend(input: Input, session: Session): Promise<void> {
   if (record.max_duration === null)
     return say(session, input, record, `${record.id} has no end that could be extended.`);
   const after = await patch(api, record, { max_duration: extended(record.max_duration, more) });
-  const end = after.expires_at === null ? `for ${after.max_duration} from its login on` : `until ${after.expires_at}`;
+  const end =
+    after.expires_at === null
+      ? `for ${after.max_duration} from when its container first runs`
+      : `until ${after.expires_at}`;
   await say(session, input, after, `${record.id} may run ${end}.`);
 }

@@ -1,9 +1,10 @@
 import { findInstance } from '../api/find-instance.ts';
 import type { InstanceRecord } from '../../wire/records.ts';
 import { openUrl } from '../browser.ts';
-import { usageFailure } from '../failure.ts';
+import { CliFailure, usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import type { Session } from '../session.ts';
+import { plain } from '../text.ts';
 import { hostsOf, loginOf, runProgram, writeConfig } from './ssh.ts';
 
 /** The programs of the editors that read entries of ~/.ssh/config, and the addresses that open them. */
@@ -26,8 +27,12 @@ export async function openFolder(
 ): Promise<void> {
   const { terminal } = session;
   loginOf(record);
+  const [host] = hostsOf(record);
+  if (host === undefined)
+    throw new CliFailure(`ssh cannot name an instance ${plain(record.id)}.`, {
+      next: 'Tell the operator of the server.',
+    });
   await writeConfig(input, session);
-  const host = hostsOf(record)[0] ?? record.id;
   const editor = input.text('editor') ?? 'code';
   const url = `${EDITORS[editor] ?? 'vscode'}://vscode-remote/ssh-remote+${host}${encodeURI(folder)}`;
   if (input.flag('url')) return terminal.out(`${url}\n`);

@@ -2,6 +2,7 @@ import type { Api } from '../api/client.ts';
 import { findInstance } from '../api/find-instance.ts';
 import { followEvents } from '../api/follow-events.ts';
 import { costSoFar } from '../../wire/cost-so-far.ts';
+import { plainJson } from '../../wire/plain.ts';
 import type { InstanceRecord, List } from '../../wire/records.ts';
 import type { Input } from '../options.ts';
 import { colourOf, printList, stateColours } from '../print-list.ts';
@@ -59,7 +60,7 @@ async function watch(api: Api, input: Input, session: Session): Promise<void> {
   const titles = isWide ? TITLES : ['ID', 'STATE', 'GPU', 'NAME'];
   let isFirst = true;
   const print = async (records: readonly InstanceRecord[]): Promise<void> => {
-    if (input.flag('json')) return terminal.out(records.map((one) => `${JSON.stringify(one)}\n`).join(''));
+    if (input.flag('json')) return terminal.out(records.map((one) => `${plainJson(one)}\n`).join(''));
     if (input.text('output') === 'name') return terminal.out(records.map(({ id }) => `${plain(id)}\n`).join(''));
     const rows = records.map((one) => rowOf(one, session));
     const shown = isWide ? rows : rows.map(([id = '', name = '', state = '', gpu = '']) => [id, state, gpu, name]);

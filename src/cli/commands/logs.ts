@@ -2,6 +2,7 @@ import type { Api } from '../api/client.ts';
 import { findInstance, instancePath } from '../api/find-instance.ts';
 import { followEvents } from '../api/follow-events.ts';
 import { followLog, lineOf, noticeOf } from '../api/follow-log.ts';
+import { plainJson } from '../../wire/plain.ts';
 import type { EventRecord, List, LogLine, LogRecord } from '../../wire/records.ts';
 import { CliFailure, EXIT } from '../failure.ts';
 import type { Input } from '../options.ts';
@@ -24,7 +25,7 @@ function queryOf(input: Input): URLSearchParams {
 function printer({ terminal }: Session, input: Input): (lines: readonly LogLine[]) => Promise<void> {
   const json = input.flag('json');
   const one = (line: LogLine): string => {
-    if (json) return JSON.stringify(line);
+    if (json) return plainJson(line);
     return terminal.screen ? logLine(line.text) : line.text;
   };
   return (lines) => terminal.out(lines.map((line) => `${one(line)}\n`).join(''));
@@ -102,7 +103,7 @@ async function followHistory(api: Api, path: string, input: Input, session: Sess
     if (type === 'end') return terminal.say(plain((JSON.parse(data) as { message: string }).message));
     if (type !== 'event') continue;
     const event = JSON.parse(data) as EventRecord;
-    await (input.flag('json') ? terminal.out(`${JSON.stringify(event)}\n`) : print([event]));
+    await (input.flag('json') ? terminal.out(`${plainJson(event)}\n`) : print([event]));
   }
 }
 

@@ -218,6 +218,6 @@ async function waitFor(api: Api, { id }: InstanceRecord, session: Session): Prom
 async function printRented(session: Session, record: InstanceRecord, input: Input): Promise<void> {
   if (input.flag('json')) return printJson(session, record);
   if (record.simulated) session.terminal.say('Its node is simulated: no container runs there.');
-  else if (record.ssh !== null) session.terminal.say(`Log in with: berth ssh ${record.id}`);
-  await session.terminal.out(`${record.id}\n`);
+  else if (record.ssh !== null) session.terminal.say(`Log in with: berth ssh ${plain(record.id)}`);
+  await session.terminal.out(`${plain(record.id)}\n`);
 }

@@ -10,6 +10,7 @@ import { fetchFiles, requireEmpty, requireFolder, requireTar, requireWritable, u
 import { nonceOf, readLine, runScript } from '../run/script.ts';
 import type { Session } from '../session.ts';
 import { onSignals } from '../signals.ts';
+import { plainJson } from '../../wire/plain.ts';
 import { logLine, plain } from '../text.ts';
 import { bodyOf, onlySimulated, rentWith } from './rent.ts';
 
@@ -92,7 +93,7 @@ async function followRun(run: Run, interrupts: Interrupts, input: Input, session
     run.hasBegun ||= input.text('upload') === undefined;
     const { text, mark } = readLine(line.text, nonce);
     const shown = terminal.screen ? logLine(text) : text;
-    const json = `${JSON.stringify({ ...line, text })}\n`;
+    const json = `${plainJson({ ...line, text })}\n`;
     if (mark === undefined || text !== '')
       await terminal.out(input.flag('json') ? json : `${shown}${mark === undefined ? '\n' : ''}`);
     if (mark?.asks === 'fetch') return mark.status;
@@ -172,7 +173,7 @@ async function finish(run: Run, input: Input, session: Session): Promise<number>
     }
     const { status, output = null } = outcome;
     await giveBack(run, session);
-    if (input.flag('json')) await session.terminal.out(`${JSON.stringify({ id: run.id, status, output })}\n`);
+    if (input.flag('json')) await session.terminal.out(`${plainJson({ id: run.id, status, output })}\n`);
     return status;
   } catch (error) {
     const { id } = run;

@@ -5,11 +5,15 @@ import { constants, homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { findInstance } from '../api/find-instance.ts';
 import type { InstanceRecord, List } from '../../wire/records.ts';
+import { isServiceName } from '../../wire/service-name.ts';
 import { CliFailure, usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import type { Session } from '../session.ts';
 import { type Environment, settingsFolder, withoutKey, writePrivate } from '../settings.ts';
 import { plain } from '../text.ts';
+
+/** How ssh exits when it did not get in. A command in the instance may exit so too. */
+const NOT_CONNECTED = 255;
 
 /** Where an instance is logged in to. */
 export interface Login {
@@ -20,6 +24,18 @@ export interface Login {
 }
 
 const WORD = /^[A-Za-z0-9[_][A-Za-z0-9._:%[\]-]*$/;
+
+const HOST_KEY = /^(\S+) [a-z0-9@.-]+ [A-Za-z0-9+/=]+$/;
+
+/** The lines of known_hosts that are of this host only: a pattern or an authority would speak for the hosts of others. */
+function keysOf(lines: string, host: string, port: number): string {
+  const bare = host.replace(/^\[(.*)\]$/, '$1');
+  const own = port === 22 ? [bare, `[${bare}]:22`] : [`[${bare}]:${port}`];
+  return lines
+    .split('\n')
+    .filter((line) => own.includes(HOST_KEY.exec(line)?.[1] ?? ''))
+    .join('\n');
+}
 
 /** The login of an instance. Throws when there is none, and for words that ssh would read as something else. */
 export function loginOf({ id, ssh, simulated, state }: InstanceRecord): Login {
@@ -34,7 +50,9 @@ export function loginOf({ id, ssh, simulated, state }: InstanceRecord): Login {
     });
   }
   const { host, port, user, known_hosts: knownHosts } = ssh;
-  if (WORD.test(host) && WORD.test(user) && Number.isInteger(port)) return { host, port, user, knownHosts };
+  if (WORD.test(host) && WORD.test(user) && Number.isInteger(port)) {
+    return { host, port, user, knownHosts: knownHosts && keysOf(knownHosts, host, port) };
+  }
   throw new CliFailure(`The server names a login that is none: ${plain(`${user}@${host}`)}.`, {
     next: 'Tell the operator of the server.',
   });
@@ -119,7 +137,14 @@ export async function logIn(record: InstanceRecord, input: Input, session: Sessi
   // Words of this command stand in the place of a RemoteCommand of the user's own configuration.
   const words = input.rest.length > 0 ? ['-o', 'RemoteCommand=none'] : [];
   const options = ['-p', String(login.port), ...known, ...sshOptions(input), ...forwards, ...flags, ...words];
-  return await runProgram(session, 'ssh', [...options, '--', `${login.user}@${login.host}`, ...input.rest]);
+  const code = await runProgram(session, 'ssh', [...options, '--', `${login.user}@${login.host}`, ...input.rest]);
+  // The record has such a name where nobody gave SSH a host outside.
+  if (code === NOT_CONNECTED && isServiceName(login.host)) {
+    session.terminal.say(
+      `${login.host} is a host that only programs in the cluster find. The operator gives others one: ssh.publicHost of the chart.`,
+    );
+  }
+  return code;
 }
 
 /** The parts of INSTANCE:PATH; undefined for a path of this machine. As scp reads it: a slash before the colon makes it local. */

@@ -83,8 +83,17 @@ function limitLines(limits: LimitsRecord): [string, string][] {
     ['GPUs', gpu, pool === null ? undefined : `in pool ${pool}`].filter(Boolean).join(' '),
     `${used} of ${limit}`,
   ]);
+  const disks = diskLines(limits);
   const budgets = [...budgetLines('budget', limits.budget), ...budgetLines('budget of the key', limits.key_budget)];
-  return [...budgets, ['GPUs in use', String(limits.gpus_used)], ...gpus, ...counted];
+  return [...budgets, ['GPUs in use', String(limits.gpus_used)], ...gpus, ...disks, ...counted];
+}
+
+/** A server of an earlier release says nothing of disks. */
+function diskLines({ disk_gb: disks, kept_disks: kept }: Partial<LimitsRecord>): [string, string][] {
+  if (disks === undefined || kept === undefined) return [];
+  const all = disks.limit === null ? `${disks.used} GB` : `${disks.used} of ${disks.limit} GB`;
+  const some = kept.count === 0 ? '' : `, ${kept.gb} GB of them kept from deleted instances`;
+  return [['disks', `${all}${some}`]];
 }
 
 function budgetLines(name: string, budget: BudgetRecord | null | undefined): [string, string][] {

@@ -40,7 +40,7 @@ import {
 import type { AddKey, Source } from '../../runtime/source.ts';
 import { payersOf } from '../gpu-instance/decide/transitions.ts';
 import type { Waiting } from '../gpu-instance/decide/status/ready.ts';
-import type { TenantLine } from '../gpu-instance/tenant-line.ts';
+import type { BudgetRoom, TenantLine } from '../gpu-instance/tenant-line.ts';
 import type { LimitOf } from '../tenants/tenant-ceilings.ts';
 import type { Recorded } from './records.ts';
 
@@ -80,15 +80,21 @@ interface Counted extends CountedBudget {
   account: Account;
 }
 
+/** Why a claim has no room. `stop` is the same as long as the same part of the same budget refuses it. */
+export interface BudgetRefusal {
+  waiting: Waiting;
+  stop: string;
+}
+
 /** The instances of tenants that wait for room in their budgets. */
-export type BudgetLine = Pick<TenantLine, 'wakeAll' | 'serveBudget'>;
+export type BudgetLine = Pick<TenantLine, 'wakeAll' | 'serveBudget' | 'hasBudgeted'>;
 
 /** Of a key whose budget cannot be read: nothing may be spent. */
 const CLOSED: Budget = { costs: [], gpuHours: 0 };
 
-const READING: Waiting = {
-  reason: 'Pending',
-  message: 'The controller is reading what the tenant has spent in this month.',
+const READING: BudgetRefusal = {
+  waiting: { reason: 'Pending', message: 'The controller is reading what the tenant has spent in this month.' },
+  stop: 'reading',
 };
 
 /** Keeps tenants and keys within their budgets, for one term as the leader. */
@@ -172,24 +178,21 @@ export class Budgets {
     return this.#owned(namespace, payers).length > 0;
   }
 
-  /** Why an instance may not have the place of this claim; undefined when every budget has room for its first hour. */
-  refusal(namespace: string, claim: Claim): Waiting | undefined {
-    const owned = this.#owned(namespace, claim);
-    if (owned.length === 0) return undefined;
+  /**
+   * Why what these pay for may not have the place of a claim, for one claim after another: undefined when every budget has
+   * room for its first hour. All is counted once for all claims.
+   */
+  refusals(namespace: string, payers: Payers): (claim: Claim) => BudgetRefusal | undefined {
+    const owned = this.#owned(namespace, payers);
+    if (owned.length === 0) return () => undefined;
     const now = this.#deps.clock.now();
     const counted = this.#count(namespace, owned, now);
     if (counted === undefined) {
       this.#waiting.add(namespace);
-      return READING;
+      return () => READING;
     }
     this.#counted.set(namespace, new Map([...(this.#counted.get(namespace) ?? []), ...counted]));
-    for (const { budget, words, month, account } of counted.values()) {
-      const wanted = firstHour(claim, month, now);
-      const full = lineWithoutRoom(linesOf(budget, account, wanted), wanted);
-      if (full === undefined) continue;
-      return { reason: 'BudgetExceeded', message: budgetRefusal(full, shareOf(full, wanted), month, words) };
-    }
-    return undefined;
+    return (claim) => refusalOf(counted.values(), claim, now);
   }
 
   /** Why this instance is to be stopped, as the budgets were counted last; undefined while nothing is. */
@@ -218,11 +221,19 @@ export class Budgets {
     if (counted === undefined) return undefined;
     if (counted.size === 0) this.#counted.delete(namespace);
     else this.#counted.set(namespace, counted);
+    this.#line?.serveBudget(namespace, roomIn(counted, this.#deps.clock.now()));
     if (this.#waiting.delete(namespace)) this.#line?.wakeAll(namespace);
-    else this.#line?.serveBudget(namespace, takerOf(counted, this.#deps.clock.now()));
     const holders = [...counted.values()].some(({ lines }) => lines.some(isSpent)) ? this.#holders(namespace) : [];
     for (const key of stopOrder(holders)) this.#wake?.(key);
     return [...counted.values()];
+  }
+
+  /** Lets those go that wait for the budgets of a tenant for longer than an instance, as far as there is room by now. */
+  serve(namespace: string, before: GpuInstance): void {
+    if (this.#line?.hasBudgeted(namespace) !== true) return;
+    const now = this.#deps.clock.now();
+    const counted = this.#count(namespace, this.of(namespace), now);
+    if (counted !== undefined) this.#line.serveBudget(namespace, roomIn(counted, now), before);
   }
 
   #owned(namespace: string, payers: Payers): OwnedBudget[] {
@@ -304,12 +315,25 @@ function ofKey({ metadata: { name }, spec }: ApiKey): OwnedBudget[] {
   return isBudget(budget) ? [{ owner: createdByKey(name), budget, words: keyBudget(name) }] : [];
 }
 
-/** Takes room for one claim after another, as far as there is room for all of them together. */
-function takerOf(counted: ReadonlyMap<string, Counted>, now: number): (claim: Claim) => boolean {
+/** The first of these budgets that has no room for a claim. */
+function refusalOf(counted: Iterable<Counted>, claim: Claim, now: number): BudgetRefusal | undefined {
+  for (const { owner, budget, words, month, account } of counted) {
+    const wanted = firstHour(claim, month, now);
+    const full = lineWithoutRoom(linesOf(budget, account, wanted), wanted);
+    if (full === undefined) continue;
+    const message = budgetRefusal(full, shareOf(full, wanted), month, words);
+    const stop = [month.name, owner, full.unit, full.max, isSpent(full)].join(' ');
+    return { waiting: { reason: 'BudgetExceeded', message }, stop };
+  }
+  return undefined;
+}
+
+/** What room the budgets of a tenant have for those that wait. */
+function roomIn(counted: ReadonlyMap<string, Counted>, now: number): BudgetRoom {
+  const drawnBy = (claim: Claim): Counted[] => ownersOf(claim).flatMap((owner) => counted.get(owner) ?? []);
   const taken = new Map<string, Spending>();
-  return (claim) => {
-    const drawn = ownersOf(claim).flatMap((owner) => counted.get(owner) ?? []);
-    const wants = drawn.map(({ owner, budget, month, account }) => {
+  const takes = (claim: Claim): boolean => {
+    const wants = drawnBy(claim).map(({ owner, budget, month, account }) => {
       const wanted = firstHour(claim, month, now);
       const reserved = new Spending().addAll(account.reserved).addAll(taken.get(owner) ?? new Spending());
       const full = lineWithoutRoom(linesOf(budget, { ...account, reserved }, wanted), wanted);
@@ -319,4 +343,5 @@ function takerOf(counted: ReadonlyMap<string, Counted>, now: number): (claim: Cl
     for (const { owner, wanted } of wants) taken.set(owner, (taken.get(owner) ?? new Spending()).addAll(wanted));
     return true;
   };
+  return { takes, stopOf: (claim) => refusalOf(drawnBy(claim), claim, now)?.stop };
 }

@@ -51,12 +51,14 @@ export type InstanceControllerDeps = CommonDeps &
 const WORKERS = 32;
 /** Pods are remembered until the status names them, so these are many times more than are needed. */
 const MAX_MADE = 4_096;
+/** One that is forgotten waits anew. */
+const MAX_UNKEPT = 65_536;
 
 /** The controller of GPUInstances. Its waiting line, fence and checks last for one term as the leader. */
 export function createInstanceController(deps: InstanceControllerDeps): Controller {
   const { checkLogin, checkJupyter, checkMonitor, clock, inventory, log } = deps;
   const line = new WaitingLine(inventory, clock);
-  const tenantLine = new TenantLine(deps);
+  const tenantLine = new TenantLine({ ...deps, line });
   const fence = new Fence(clock, log);
   const logins = checkLogin && new PodChecks({ check: checkLogin, pauseMs: LOGIN_PAUSE_MS, clock });
   const jupyters = checkJupyter && new PodChecks({ check: checkJupyter, pauseMs: JUPYTER_PAUSE_MS, clock });
@@ -70,6 +72,7 @@ export function createInstanceController(deps: InstanceControllerDeps): Controll
   const troubles = new PodChecks({ check: (pod) => readTrouble(deps.client, pod), pauseMs: TROUBLE_MS, clock });
   const logs = new LogTakes({ keep: deps.keepLog, clock, log });
   const made = new Lru<string, string>(MAX_MADE);
+  const unkept: InstanceDeps['unkept'] = new Lru(MAX_UNKEPT);
   const claimReads = new ClaimReads(deps);
   const instanceDeps: InstanceDeps = {
     ...deps,
@@ -78,6 +81,7 @@ export function createInstanceController(deps: InstanceControllerDeps): Controll
     claimReads,
     fence,
     made,
+    unkept,
     logins,
     jupyters,
     monitors,

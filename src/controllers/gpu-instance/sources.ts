@@ -9,7 +9,7 @@ import { DelayedCall } from '../delayed-call.ts';
 import { cameOrWent, changeSource } from '../change-source.ts';
 import { instanceNameOfDisk } from '../../resources/pod/disk.ts';
 import { EXPORTER_LABEL } from '../../resources/pod/monitor.ts';
-import { INSTANCE_LABEL } from '../../resources/pod/owner.ts';
+import { CLAIM_ANNOTATION, INSTANCE_LABEL, startOf } from '../../resources/pod/owner.ts';
 import type { InstanceDeps } from './act/run.ts';
 import { templateSource } from './template-source.ts';
 import { compareRanks, isPlaceComing } from '../../caches/line-order.ts';
@@ -19,11 +19,12 @@ const BURST_MS = 5;
 /** To find out which instances could give way costs more, and may come later. */
 const PREEMPTION_MS = 200;
 
-/** Keys of the instances that a pod names, by label or owner. */
+/** Keys of the instances that a pod names, by label or owner, or is marked for: people may take off the other two. */
 function instanceKeys({ metadata }: KubeObject): string[] {
   const owners = metadata.ownerReferences?.filter(({ kind }) => kind === 'GPUInstance').map(({ name }) => name) ?? [];
   const label = metadata.labels?.[INSTANCE_LABEL];
-  const names = new Set(label === undefined ? owners : [...owners, label]);
+  const marked = metadata.annotations?.[CLAIM_ANNOTATION] === undefined ? undefined : startOf({ metadata })?.name;
+  const names = new Set([...owners, label, marked].filter((name) => name !== undefined));
   return [...names].map((name) => keyOf({ namespace: metadata.namespace, name }));
 }
 
@@ -35,7 +36,7 @@ function keyOfDisk(disk: KubeObject): string[] {
 
 /** Wakes the instances in the waiting line that a place has become free for, or could be made free for. */
 class LineAlarm {
-  readonly #deps: Pick<InstanceDeps, 'inventory' | 'line' | 'clock'>;
+  readonly #deps: Pick<InstanceDeps, 'inventory' | 'line' | 'tenantLine' | 'clock'>;
   readonly #add: AddKey;
   readonly #waking: DelayedCall;
   readonly #preempting: DelayedCall;
@@ -43,7 +44,7 @@ class LineAlarm {
   #cancelExpiry: (() => void) | undefined;
   #cancelStale: (() => void) | undefined;
 
-  constructor(deps: Pick<InstanceDeps, 'inventory' | 'line' | 'clock'>, add: AddKey) {
+  constructor(deps: Pick<InstanceDeps, 'inventory' | 'line' | 'tenantLine' | 'clock'>, add: AddKey) {
     const { inventory, line, clock } = deps;
     this.#deps = deps;
     this.#add = add;
@@ -61,9 +62,9 @@ class LineAlarm {
   }
 
   #look(): void {
-    if (this.#deps.line.size === 0) return;
-    this.#waking.request();
-    this.#preempting.request();
+    const { line, tenantLine } = this.#deps;
+    if (line.size > 0) this.#waking.request();
+    if (line.size > 0 || !tenantLine.isEmpty) this.#preempting.request();
   }
 
   #wake(): void {
@@ -76,8 +77,8 @@ class LineAlarm {
   }
 
   #preempt(): void {
-    const { line, clock } = this.#deps;
-    for (const key of [...line.preempting(), ...line.outdated()]) this.#add(key);
+    const { line, tenantLine, clock } = this.#deps;
+    for (const key of [...line.preempting(), ...line.outdated(), ...tenantLine.outdated()]) this.#add(key);
     if (line.hasMore) this.#preempting.request();
     // An instance that does not end, and is waited for, makes no change either.
     this.#cancelStale?.();
@@ -113,7 +114,7 @@ export function priorityOf({ metadata, status }: GpuInstance): Priority {
 
 /** Everything that makes the controller look at an instance. */
 export function instanceSources(deps: InstanceDeps): Source[] {
-  const { stores, unrecorded, networkPolicies } = deps;
+  const { stores, inventory, unrecorded, networkPolicies } = deps;
   const { instances } = stores;
   const onNode = (node: string): string[] => instances.by('node', node).map(keyOf);
   const inNamespace = (namespace = ''): string[] => instances.by('namespace', namespace).map(keyOf);
@@ -127,6 +128,13 @@ export function instanceSources(deps: InstanceDeps): Source[] {
     // The waiting line of a new leader is empty. It looks at the instances in the order of the line.
     storeSource(instances, (instance) => [keyOf(instance)], { order: compareRanks, priorityOf }),
     storeSource(stores.pods, instanceKeys, { priorityOf: () => 'low' }),
+    {
+      synced: Promise.resolve(),
+      start: (add) =>
+        inventory.onDevices((nodes) => {
+          for (const key of [...nodes].flatMap(onNode)) add(key, 'low');
+        }),
+    },
     storeSource(stores.disks, keyOfDisk),
     changeSource(stores.nodes, ({ key, before, after }) => {
       const flipped = before && after && stateOf(before) !== stateOf(after);

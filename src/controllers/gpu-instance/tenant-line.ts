@@ -1,40 +1,109 @@
-import { gpuRefusal } from '../../inventory/ceilings.ts';
+import { type Amounts, addAmounts } from '../../inventory/amounts.ts';
+import { diskRefusal, gpuRefusal } from '../../inventory/ceilings.ts';
+import type { PlaceRequest } from '../../inventory/grant.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
-import { compareRanks } from '../../caches/line-order.ts';
+import { diskUse } from '../../inventory/tenant-disks.ts';
+import { rankOf } from '../../caches/line-order.ts';
+import { refOf } from '../../kube/types.ts';
+import { compareText } from '../../lib/compare.ts';
 import { sameJson } from '../../lib/json.ts';
+import { Lru } from '../../lib/lru.ts';
 import type { GpuShare } from '../../inventory/tenant-holdings.ts';
 import type { Claim, GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { meterBegan } from '../../resources/instances/meter.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
 import type { ControllerStores } from '../stores.ts';
 import type { LimitOf } from '../tenants/tenant-ceilings.ts';
+import { quotaRefusal } from './decide/refusals/quota.ts';
+import type { WaitingLine } from './waiting-line.ts';
 
 interface Deps {
-  inventory: Pick<Inventory, 'heldBy' | 'onRelease'>;
-  stores: Pick<ControllerStores, 'tenantLimits' | 'namespaces' | 'instances'>;
+  inventory: Pick<Inventory, 'heldBy' | 'onRelease' | 'assumedIn' | 'classes' | 'candidates'>;
+  line: Pick<WaitingLine, 'add'>;
+  stores: Pick<ControllerStores, 'tenantLimits' | 'namespaces' | 'instances' | 'quotas' | 'disks'>;
   ceilingsOf: LimitOf;
 }
 
-interface Waiter {
-  instance: GpuInstance;
-  wanted: GpuShare | undefined;
-  /** The claim that a budget had no room for; undefined where it is no budget that refused. */
-  claim: Claim | undefined;
+/** What room budgets have. */
+export interface BudgetRoom {
+  /** Takes room for one claim after another, as far as there is room for all of them together. */
+  takes: (claim: Claim) => boolean;
+  /** What leaves a claim no room, as its refusal said it; undefined when there is room for it alone. */
+  stopOf: (claim: Claim) => string | undefined;
 }
 
-function inOrder(waiters: ReadonlyMap<string, Waiter>): [string, Waiter][] {
-  return [...waiters].toSorted(([, a], [, b]) => compareRanks(a.instance, b.instance));
+/** An offer that would serve an instance, and that its tenant has no room for in a budget, a quota or its disks. */
+export type OverMeans =
+  /** What a start there would claim, and what of the budgets refuses it. */
+  | { offer: number; claim: Claim; stop: string }
+  /** GB of the disk that a start there would make. */
+  | { offer: number; diskGb: number }
+  /** What a start there would take of the quotas. */
+  | { offer: number; amounts: Amounts };
+
+/** An instance as the waiting line takes it, and what it waits for. With nothing, only a change of the ceilings helps. */
+interface TenantWaiter {
+  /** With the time since when it waits. */
+  instance: GpuInstance;
+  request: PlaceRequest;
+  /** The GPUs that the ceilings have no room for. Room for any of these will do. */
+  gpus?: readonly GpuShare[];
+  /** What budgets, quotas and the ceiling over disks have no room for. Room for any of these will do. */
+  over?: readonly OverMeans[];
+  /** The GPUs of one more start, of a tenant that has held too much without a bill. */
+  unbilled?: GpuShare;
+}
+
+/** `served`: the offers that serve it, with their prices. */
+type Known = TenantWaiter & { rank: string; served: string };
+
+/** Room for the wishes of those that wait. A highest price makes each of them another. */
+const wishes = (): Lru<string, string> => new Lru(4096);
+
+/** What an instance asks for in the line while it may have nothing of what is refused, but one offer or share. */
+function asking({ request, gpus = [], over = [] }: TenantWaiter, but: GpuShare | OverMeans | undefined): PlaceRequest {
+  const [without, withoutOffers] = [gpus.filter((share) => share !== but), over.filter((one) => one !== but)];
+  return {
+    ...request,
+    ...(without.length > 0 && { without }),
+    ...(withoutOffers.length > 0 && { withoutOffers: withoutOffers.map(({ offer }) => offer) }),
+  };
+}
+
+/** Takes what is asked for, as far as there is room for all of it together. The same is not asked for in vain twice. */
+function takerOf<T>(refuses: (taken: readonly T[], wanted: T) => boolean): (wanted: T) => boolean {
+  const taken: T[] = [];
+  const refused = new Set<string>();
+  return (wanted) => {
+    const text = JSON.stringify(wanted);
+    if (refused.has(text)) return false;
+    if (refuses(taken, wanted)) {
+      refused.add(text);
+      return false;
+    }
+    taken.push(wanted);
+    return true;
+  };
 }
 
 /**
- * The instances that a ceiling or a budget of their tenant refused. A claim that the tenant gives back wakes those of them that then
- * have room, the oldest first, and so does each look at its budgets; a change of its ceilings wakes them all. Other
- * tenants are never looked at.
+ * The instances that a ceiling, a budget or a quota of their tenant refused. They hold up nobody in the waiting line. Those
+ * that their tenant has room for again are let go: they stand in the waiting line by the time that they have waited, before
+ * anybody behind them has a turn, until they had one turn each. A claim that the tenant gives back lets them go, a quota
+ * that changes, each look at its budgets, and each claim of a younger one of the tenant. A change of its ceilings wakes
+ * them all, and so does one of the offers that serve them: another offer, or another price, may be one that its tenant has
+ * room for. Other tenants are never looked at.
  */
 export class TenantLine {
   readonly #deps: Deps;
   /** By namespace, then by key. */
-  readonly #waiters = new Map<string, Map<string, Waiter>>();
+  readonly #waiters = new Map<string, Map<string, Known>>();
+  /** Keys of those that were let go, and that room is taken for until it is known what became of them. */
+  readonly #going = new Set<string>();
+  /** The offers that the waiters were looked at with last. */
+  #classes: object | undefined;
+  /** By what is asked for: the offers that serve it, as far as somebody asked. */
+  #served: { classes: object | undefined; byWish: Lru<string, string> } = { classes: undefined, byWish: wishes() };
   #wake: AddKey | undefined;
 
   readonly source: Source;
@@ -47,12 +116,17 @@ export class TenantLine {
       start: (add) => {
         this.#wake = add;
         const stops = [
-          inventory.onRelease((namespace) => this.serve(namespace)),
+          inventory.onRelease((namespace) => this.#released(namespace)),
+          // A disk that is gone makes room for others.
+          stores.disks.onChange(({ before, after }) => {
+            if (after === undefined) this.#serveDisks(before?.metadata.namespace ?? '');
+          }),
           // A start that is billed makes room for others that are not yet.
           stores.instances.onChange(({ before, after }) => {
             if (before === undefined || meterBegan(before.status) !== undefined) return;
-            if (meterBegan(after?.status) !== undefined) this.serve(after?.metadata.namespace ?? '');
+            if (meterBegan(after?.status) !== undefined) this.#released(after?.metadata.namespace ?? '');
           }),
+          stores.quotas.onChange(({ before, after }) => this.#serveQuotas((after ?? before)?.metadata.namespace ?? '')),
           stores.tenantLimits.onChange(({ before, after }) => {
             const { namespace = '' } = (after ?? before)?.metadata ?? {};
             // The status says what is spent, and changes with each per cent.
@@ -71,44 +145,165 @@ export class TenantLine {
     };
   }
 
-  /**
-   * @param wants `wanted`: the GPUs that there was no room for. `claim`: the claim that a budget has no room for. Neither
-   *   where no release of GPUs or money can help.
-   */
-  add(key: string, instance: GpuInstance, { wanted, claim }: Partial<Pick<Waiter, 'wanted' | 'claim'>>): void {
-    const { namespace = '' } = instance.metadata;
-    const waiters = this.#waiters.get(namespace) ?? new Map<string, Waiter>();
-    this.#waiters.set(namespace, waiters.set(key, { instance, wanted, claim }));
+  add(key: string, waiter: TenantWaiter): void {
+    const { namespace = '' } = waiter.instance.metadata;
+    const waiters = this.#waiters.get(namespace) ?? new Map<string, Known>();
+    const known = { ...waiter, rank: rankOf(waiter.instance), served: this.#servedBy(waiter.request) };
+    this.#waiters.set(namespace, waiters.set(key, known));
+    this.#came(key, namespace);
   }
 
+  /** Whether nobody waits for a tenant. */
+  get isEmpty(): boolean {
+    return this.#waiters.size === 0;
+  }
+
+  /** The instances that other offers serve than when they were refused, or at another price. Each is told once. */
+  outdated(): string[] {
+    const { classes } = this.#deps.inventory;
+    if (this.#wake === undefined || classes === this.#classes) return [];
+    this.#classes = classes;
+    const found: string[] = [];
+    for (const [key, waiter] of [...this.#waiters.values()].flatMap((waiters) => [...waiters])) {
+      const served = this.#servedBy(waiter.request);
+      if (served !== waiter.served) found.push(key);
+      waiter.served = served;
+    }
+    return found;
+  }
+
+  #servedBy({ offerId, gpu, rented, type, maxPrice }: PlaceRequest): string {
+    const { inventory } = this.#deps;
+    if (this.#served.classes !== inventory.classes) this.#served = { classes: inventory.classes, byWish: wishes() };
+    const { byWish } = this.#served;
+    const wish = { offerId, gpu, rented, type, maxPrice };
+    const text = JSON.stringify(wish);
+    const known = byWish.get(text);
+    if (known !== undefined) return known;
+    const served = JSON.stringify(inventory.candidates(wish).map(({ id, prices }) => [id, prices]));
+    byWish.set(text, served);
+    return served;
+  }
+
+  /** The same, of an instance that had no look of its own. Its look follows. */
+  addUnseen(key: string, waiter: TenantWaiter): void {
+    this.add(key, waiter);
+    this.#wake?.(key);
+  }
+
+  /** It waits for its tenant no more. */
   remove(key: string): void {
-    const namespace = key.slice(0, Math.max(0, key.indexOf('/')));
+    this.looked(key);
+    this.#came(key, refOf(key).namespace ?? '');
+  }
+
+  /** It has its turn now, and what becomes of it is still to come. */
+  looked(key: string): void {
+    const { namespace = '' } = refOf(key);
     const waiters = this.#waiters.get(namespace);
     if (waiters?.delete(key) && waiters.size === 0) this.#waiters.delete(namespace);
   }
 
-  /** Wakes the instances of a tenant that its GPU ceilings have room for now, as far as they have room together. */
-  serve(namespace: string): void {
-    const waiters = this.#waiters.get(namespace);
-    if (waiters === undefined || this.#wake === undefined) return;
-    const limit = this.#deps.ceilingsOf(namespace);
-    const held = [...this.#deps.inventory.heldBy(namespace)];
-    for (const [key, { wanted }] of inOrder(waiters)) {
-      if (wanted === undefined || gpuRefusal(limit, held, wanted) !== undefined) continue;
-      held.push(wanted);
-      this.#wake(key);
+  /** What was taken for one that was let go is its own by now, or there for those who were not let go beside it. */
+  #came(key: string, namespace: string): void {
+    if (this.#going.delete(key)) this.serve(namespace);
+  }
+
+  /**
+   * Lets the instances of a tenant go that its GPU ceilings have room for now.
+   * @param before only those that have waited longer than this one
+   */
+  serve(namespace: string, before?: GpuInstance): void {
+    const waiters = this.#inOrder(namespace, before);
+    if (waiters.length === 0) return;
+    const takes = this.#takesGpus(namespace);
+    for (const [key, waiter] of waiters) {
+      const found = waiter.gpus?.find(takes);
+      // What is refused still must not hold up others that want it.
+      if (found !== undefined) this.#letGo(key, waiter, found);
+    }
+    this.#serveDisks(namespace, before);
+  }
+
+  /** Each whose disk has room by itself: the first of these may still be refused its GPUs. */
+  #serveDisks(namespace: string, before?: GpuInstance): void {
+    const waiters = this.#inOrder(namespace, before).filter(([, { over }]) => over?.some((one) => 'diskGb' in one));
+    if (waiters.length === 0) return;
+    const { ceilingsOf, stores, inventory } = this.#deps;
+    const [limit, use] = [ceilingsOf(namespace), diskUse(stores, inventory, namespace)];
+    const fits = (gb: number): boolean => diskRefusal(limit, use, { namespace, gb }) === undefined;
+    for (const [key, waiter] of waiters) {
+      const found = waiter.over?.find((one) => 'diskGb' in one && fits(one.diskGb));
+      if (found !== undefined) this.#letGo(key, waiter, found);
     }
   }
 
-  /** Wakes the instances of a tenant that its budgets have room for now. `takes`: whether there is room for one more. */
-  serveBudget(namespace: string, takes: (claim: Claim) => boolean): void {
-    const waiters = this.#waiters.get(namespace);
-    if (waiters === undefined || this.#wake === undefined) return;
-    for (const [key, { claim }] of inOrder(waiters)) if (claim !== undefined && takes(claim)) this.#wake(key);
+  /** Whether an instance of a tenant waits for a budget. */
+  hasBudgeted(namespace: string): boolean {
+    return [...(this.#waiters.get(namespace)?.values() ?? [])].some(({ over }) => over?.some((one) => 'claim' in one));
   }
 
-  /** Wakes every instance of a tenant that a ceiling or a budget refused. */
+  /**
+   * Lets the instances of a tenant go that its budgets have room for now, and wakes those that something else of its
+   * budgets stops than they say.
+   * @param before only those that have waited longer than this one
+   */
+  serveBudget(namespace: string, { takes, stopOf }: BudgetRoom, before?: GpuInstance): void {
+    for (const [key, waiter] of this.#inOrder(namespace, before)) {
+      const over = waiter.over?.filter((one) => 'claim' in one) ?? [];
+      const found = over.find(({ claim }) => takes(claim));
+      if (found !== undefined) this.#letGo(key, waiter, found);
+      else if (over.some(({ claim, stop }) => (stopOf(claim) ?? stop) !== stop)) this.#wake?.(key);
+    }
+  }
+
+  /** Wakes every instance of a tenant that a ceiling, a budget or a quota refused. */
   wakeAll(namespace: string): void {
-    for (const key of this.#waiters.get(namespace)?.keys() ?? []) this.#wake?.(key);
+    this.serve(namespace);
+    for (const [key] of this.#inOrder(namespace)) this.#wake?.(key);
+  }
+
+  #serveQuotas(namespace: string): void {
+    const waiters = this.#inOrder(namespace).filter(([, { over }]) => over?.some((one) => 'amounts' in one));
+    if (waiters.length === 0) return;
+    const quotas = this.#deps.stores.quotas.by('namespace', namespace);
+    const takes = takerOf<Amounts>(
+      (taken, wanted) => quotaRefusal(quotas, taken.reduce(addAmounts, wanted)) !== undefined,
+    );
+    for (const [key, waiter] of waiters) {
+      const found = waiter.over?.find((one) => 'amounts' in one && takes(one.amounts));
+      if (found !== undefined) this.#letGo(key, waiter, found);
+    }
+  }
+
+  /** A claim was given back, or is billed from now on. */
+  #released(namespace: string): void {
+    this.serve(namespace);
+    // Whether one may start says its own look: until then it holds up nobody.
+    const takes = this.#takesGpus(namespace);
+    for (const [key, { unbilled }] of this.#inOrder(namespace)) {
+      if (unbilled !== undefined && takes(unbilled)) this.#wake?.(key);
+    }
+  }
+
+  #takesGpus(namespace: string): (wanted: GpuShare) => boolean {
+    const limit = this.#deps.ceilingsOf(namespace);
+    const held = [...this.#deps.inventory.heldBy(namespace)];
+    return takerOf<GpuShare>((taken, wanted) => gpuRefusal(limit, [...held, ...taken], wanted) !== undefined);
+  }
+
+  /** @param found of what was refused, what there is room for now */
+  #letGo(key: string, waiter: TenantWaiter, found?: GpuShare | OverMeans): void {
+    this.#deps.line.add(key, waiter.instance, asking(waiter, found));
+    this.#going.add(key);
+    this.#wake?.(key);
+  }
+
+  /** Who waits, who has waited longest first; nobody while this replica does not lead. */
+  #inOrder(namespace: string, before?: GpuInstance): [string, Known][] {
+    const waiters = this.#wake === undefined ? [] : [...(this.#waiters.get(namespace) ?? [])];
+    const limit = before && rankOf(before);
+    const found = limit === undefined ? waiters : waiters.filter(([, { rank }]) => rank < limit);
+    return found.toSorted(([, a], [, b]) => compareText(a.rank, b.rank));
   }
 }

@@ -7,6 +7,8 @@ import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 
 /** No cluster should ever have more at a time. Beyond this the oldest is dropped, with an error in the log. */
 const MAX = 4_096;
+/** Many more than go at a time: the mark of one that went before it was made stays. */
+const MAX_RECORDED = 65_536;
 /**
  * Milliseconds that a replica remembers what went before its term. The leader of that moment saw it too and wrote the
  * record, which an operator may have exported and deleted since, though no sooner than a day later. To write it anew
@@ -70,11 +72,16 @@ export class UnrecordedInstances {
   /** The usage record of an instance is written: the instance may go. */
   markRecorded({ metadata }: GpuInstance): void {
     this.#recorded.add(metadata.uid ?? '');
+    const [oldest] = this.#recorded;
+    if (this.#recorded.size > MAX_RECORDED && oldest !== undefined) this.#recorded.delete(oldest);
   }
 
-  /** Those that had this key, the newest last. */
+  /** Those that had this key, the newest last. The clock may have been ahead when they went, and is right by now. */
   withKey(key: string): Vanished[] {
-    return [...this.#unrecorded.values()].filter(({ instance }) => keyOf(instance) === key);
+    const began = this.#clock.now() - this.#clock.monotonic();
+    return [...this.#unrecorded.values()]
+      .filter(({ instance }) => keyOf(instance) === key)
+      .map(({ instance, at, notedAt }) => ({ instance, at: Math.min(at, began + notedAt) }));
   }
 
   all(): GpuInstance[] {

@@ -34,6 +34,7 @@ interface Asker {
 }
 
 interface Waiter extends Asker {
+  instance: GpuInstance;
   group: Group;
   mayFail: boolean;
 }
@@ -87,7 +88,7 @@ export class WaitingLine {
   readonly #waiters = new Map<string, Waiter>();
   readonly #groups = new Map<string, Group>();
   readonly #reserved = new ReservedPlaces();
-  /** Keys of the instances whose place did not come in time, and who say still that it does. */
+  /** Keys of the instances whose place did not come in time or went to another, and who say still that it comes. */
   readonly #lapsed = new Set<string>();
   /** Keys of the instances that other offers serve than their status may say. */
   readonly #regrouped = new Set<string>();
@@ -115,7 +116,7 @@ export class WaitingLine {
     this.#take(key);
     this.#refresh();
     const group = this.#groupFor(request);
-    const waiter = { key, request, rank: rankOf(instance), group, mayFail: mayFail(instance) };
+    const waiter = { key, instance, request, rank: rankOf(instance), group, mayFail: mayFail(instance) };
     const { waiters } = waiter.group;
     waiters.splice(position(waiters, waiter.rank), 0, waiter);
     this.#waiters.set(key, waiter);
@@ -173,6 +174,16 @@ export class WaitingLine {
   reserved(key: string): Reserved | undefined {
     const place = this.#reserved.get(key);
     return place && reservedOf(place);
+  }
+
+  /** The others of its tenant that the same offers serve, and for whom no place is reserved. */
+  peersOf(key: string): readonly Pick<Waiter, 'key' | 'instance' | 'request'>[] {
+    const { group, instance } = this.#waiters.get(key) ?? {};
+    const isPeer = (other: Waiter): boolean =>
+      other.key !== key &&
+      other.instance.metadata.namespace === instance?.metadata.namespace &&
+      this.#reserved.get(other.key) === undefined;
+    return group?.waiters.filter(isPeer) ?? [];
   }
 
   get size(): number {
@@ -244,8 +255,8 @@ export class WaitingLine {
   }
 
   /**
-   * The instances whose status says what is no longer so: their reserved place did not come in time, or other offers
-   * serve them, as after a change of price. Each is told once.
+   * The instances whose status says what is no longer so: their reserved place did not come in time or went to another, or
+   * other offers serve them, as after a change of price. Each is told once.
    */
   outdated(): string[] {
     if (this.#refresh()) this.#onChange();
@@ -285,6 +296,8 @@ export class WaitingLine {
         const preemption = this.#find(waiter, true);
         disks.note(diskGb, preemption !== undefined);
         if (preemption === undefined || preemption.victims.length === 0) {
+          // Another one got the place.
+          if (preemption === undefined && this.#reserved.get(waiter.key) !== undefined) this.#lapsed.add(waiter.key);
           this.#reserve(waiter.key, preemption);
           this.#looked(waiter.key);
         }

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { KubeClient } from '../../kube/client/client.ts';
 import { AlreadyExistsError } from '../../kube/errors.ts';
 import { NewestLines } from '../../kube/streams/newest-lines.ts';
-import { type LogLine, logLines, openPodLog } from '../../kube/streams/pod-log.ts';
+import { type LogLine, logLines, type LogOptions, openPodLog } from '../../kube/streams/pod-log.ts';
 import type { Pod } from '../../kube/types.ts';
 import { HISTORY_OF } from '../../resources/instance-history.ts';
 import {
@@ -15,7 +15,7 @@ import {
   LOG_OF_START,
   packLines,
 } from '../../resources/instance-log.ts';
-import { INSTANCE_UID_LABEL, instanceUidsOf, startOf } from '../../resources/pod/owner.ts';
+import { INSTANCE_UID_LABEL, instanceUidOf, startOf } from '../../resources/pod/owner.ts';
 import { MAIN_CONTAINER } from '../../resources/pod/tools-volume.ts';
 import { KEPT_BYTES, removeOldLogs } from './old-logs.ts';
 
@@ -24,12 +24,14 @@ const MOST_LINE = 8 * 1024;
 const CUT = ' [line cut by Berth]';
 /** Old logs of a tenant are looked for when so many bytes were written since. */
 const TRIM_AFTER = KEPT_BYTES / 4;
+/** Bytes that are followed. A program that floods its log while it ends costs no more than this. */
+const MOST_FOLLOWED = 16 * 1024 * 1024;
 
 /** A start whose log is to be kept. */
 export interface LogSubject {
   pod: Pod;
-  /** Whether the container still runs, so that more may come. */
-  runs: boolean;
+  /** `running`: what is there now, and more may come. `ending`: read until the program ends. */
+  phase: 'running' | 'ending' | 'ended';
 }
 
 export type KeepLog = (subject: LogSubject, signal: AbortSignal) => Promise<void>;
@@ -46,16 +48,20 @@ function cut({ time, text }: LogLine): LogLine {
   return { time, text: new StringDecoder('utf8').write(bytes.subarray(0, MOST_LINE)) + CUT };
 }
 
-/** The start that a pod is of, as its owner and its name say. Throws where they say none. */
-function subjectOf(pod: Pod): { name: string; uid: string; start: number } {
-  const { labels, ownerReferences = [] } = pod.metadata;
-  const [uid] = instanceUidsOf(pod);
-  const name = ownerReferences.find((owner) => owner.uid === uid)?.name ?? labels?.[HISTORY_OF];
-  const start = startOf(pod)?.incarnation;
-  if (uid === undefined || name === undefined || start === undefined) {
-    throw new Error('The pod names no instance.');
+async function* bounded(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  let bytes = 0;
+  for await (const chunk of stream) {
+    bytes += chunk.length;
+    if (bytes > MOST_FOLLOWED) throw new Error('The program floods its log while it ends.');
+    yield chunk;
   }
-  return { name, uid, start };
+}
+
+/** The start that a pod is of. Throws where it is of none. */
+function subjectOf(pod: Pod): { name: string; uid: string; start: number } {
+  const [uid, start] = [instanceUidOf(pod), startOf(pod)];
+  if (uid === undefined || start === undefined) throw new Error('The pod names no instance.');
+  return { name: start.name, uid, start: start.incarnation };
 }
 
 /** Keeps the ends of the logs of starts that are over, as objects in the namespaces of their tenants. */
@@ -69,20 +75,22 @@ export class LogKeeper {
   }
 
   /**
-   * Reads the end of a log and writes it. It replaces what was kept of the start before: the container ran then.
+   * Reads the end of a log and writes it. It replaces what was kept of the start before: the container ran then. Throws
+   * when a log that is followed breaks off.
    *
    * @param signal ends the reading
    */
-  async keep({ pod, runs }: LogSubject, signal: AbortSignal): Promise<void> {
+  async keep({ pod, phase }: LogSubject, signal: AbortSignal): Promise<void> {
     const { client } = this.#deps;
     const { namespace = '' } = pod.metadata;
     const { name, uid, start } = subjectOf(pod);
-    const end = await this.#read(pod, KEPT, { previous: false, signal });
     const main = pod.status?.containerStatuses?.find((one) => one.name === MAIN_CONTAINER);
     const restarted = main?.lastState?.terminated !== undefined && main.state?.waiting === undefined;
-    const earlier = restarted
-      ? await this.#read(pod, KEPT_PREVIOUS, { previous: true, signal }).catch(() => undefined)
-      : undefined;
+    // Both at once: the kubelet may remove either as soon as the program has ended.
+    const [end, earlier] = await Promise.all([
+      this.#read(pod, KEPT, { follow: phase === 'ending', signal }),
+      restarted ? this.#read(pod, KEPT_PREVIOUS, { previous: true, signal }).catch(() => undefined) : undefined,
+    ]);
     const spec = {
       instance: name,
       instanceUid: uid,
@@ -101,20 +109,24 @@ export class LogKeeper {
     } catch (error) {
       if (!(error instanceof AlreadyExistsError)) throw error;
       // The kubelet has removed the container: what was kept while it ran is more.
-      if (!runs && end.lines.length === 0) return;
+      if (phase !== 'running' && end.lines.length === 0) return;
       await client.patch(INSTANCE_LOGS, ref, { metadata: { annotations }, spec }, { type: 'merge' });
     }
     await this.#trim(namespace, bytes);
   }
 
-  async #read(pod: Pod, most: typeof KEPT | typeof KEPT_PREVIOUS, options: { previous: boolean; signal: AbortSignal }) {
+  async #read(
+    pod: Pod,
+    most: typeof KEPT | typeof KEPT_PREVIOUS,
+    options: Pick<LogOptions, 'follow' | 'previous' | 'signal'>,
+  ) {
     const { namespace = '', name } = pod.metadata;
     const target = { namespace, pod: name, container: MAIN_CONTAINER };
     const newest = new NewestLines(most);
     // One more than is kept says whether there are more.
     const stream = await openPodLog(this.#deps.client, target, { ...options, tail: most.lines + 1 });
     let count = 0;
-    for await (const batch of logLines(stream)) {
+    for await (const batch of logLines(options.follow === true ? bounded(stream) : stream)) {
       count += batch.length;
       for (const line of batch) newest.add(cut(line));
     }

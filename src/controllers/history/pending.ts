@@ -2,9 +2,9 @@ import { keyOf } from '../../kube/types.ts';
 import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { sameHistory } from '../../resources/history-fold.ts';
-import { historyName } from '../../resources/instance-history.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import type { Source } from '../../runtime/source.ts';
+import { historyRef } from '../../resources/instance-history.ts';
 
 /** Milliseconds between a change and the write of it: a start, with all its stages, is one write. */
 const DEBOUNCE_MS = 15_000;
@@ -52,17 +52,21 @@ export class PendingNews implements Source {
     if (this.#news.get(key) === news) this.#news.delete(key);
   }
 
-  /** Has the history written soon. Later news before that go into the same write. */
+  /** Has the history written soon, and at once when the instance is gone. Later news before that go into the same write. */
   note(instance: GpuInstance, gone: boolean, ended?: GpuInstance): void {
-    const { namespace, uid = '' } = instance.metadata;
-    const key = keyOf({ namespace, name: historyName(uid) });
+    const key = keyOf(historyRef(instance));
     this.#news.set(key, { instance, gone, ended: ended ?? this.#news.get(key)?.ended });
-    if (this.#timers.has(key)) return;
     const onTime = (): void => {
       this.#timers.delete(key);
       this.#add(key);
     };
-    this.#timers.set(key, this.#clock.setTimeout(onTime, DEBOUNCE_MS));
+    // Nothing follows, and from now on only its history says that it was there.
+    if (gone) {
+      this.#timers.get(key)?.();
+      onTime();
+    } else if (!this.#timers.has(key)) {
+      this.#timers.set(key, this.#clock.setTimeout(onTime, DEBOUNCE_MS));
+    }
   }
 
   #onChange({ before, after }: StoreChange<GpuInstance>): void {

@@ -24,6 +24,7 @@ export interface ImageDeps extends CommonDeps {
     /** Berth's own. */
     namespace: string;
     toolsImage: string;
+    imagePullSecrets: readonly string[];
   };
 }
 

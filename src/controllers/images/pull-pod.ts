@@ -1,4 +1,5 @@
 import { contentHash } from '../../lib/content-hash.ts';
+import { Lru } from '../../lib/lru.ts';
 import type { Pod } from '../../kube/types.ts';
 import { tolerationsOf } from '../../inventory/nodes/node-state.ts';
 import { GPU_POOLS, type GpuPool } from '../../resources/gpu-pool.ts';
@@ -6,15 +7,13 @@ import { IMAGE_PULL_LABEL } from '../../resources/pod/image-pull.ts';
 import { TOOLS_BIN, toolsVolume } from '../../resources/pod/tools-volume.ts';
 import { API_VERSION } from '../../resources/schema.ts';
 import {
-  isBadImage,
   isNotCreated,
-  isPullError,
-  pullWords,
   scheduledCondition,
   sentence,
   waitingState,
   words,
 } from '../gpu-instance/decide/pod/pod-facts.ts';
+import { credentialWords, isBadImage, isPullError } from '../gpu-instance/decide/pod/pull-words.ts';
 
 export const PULL_PRIORITY_CLASS = 'berth-image-pulls';
 /** The container whose image is pulled. */
@@ -23,10 +22,12 @@ const PULL_CONTAINER = 'pull';
 const DEADLINE_SECONDS = 3600;
 /** Hex digits of a hash: nodes and images of a cluster do not meet by chance. */
 const HASH_DIGITS = 12;
+/** Names of nodes and images whose hashes are remembered: nodes come and go. */
+const MOST_HASHES = 16_384;
 
 /** Names of the pods of one pool. The same node and image always have the same name, so two leaders make one pod. */
 export class PullNames {
-  readonly #hashes = new Map<string, string>();
+  readonly #hashes = new Lru<string, string>(MOST_HASHES);
 
   of(node: string, image: string): string {
     return `berth-pull-${this.#hash(node)}-${this.#hash(image)}`;
@@ -47,16 +48,19 @@ interface PullPodInput {
   /** Berth's own. */
   namespace: string;
   toolsImage: string;
+  /** Secrets of Berth's namespace for its own images. */
+  imagePullSecrets: readonly string[];
 }
 
 /**
  * The pod that makes the kubelet of a node pull an image. It runs a program of Berth's that ends at once, since an image
  * may have none. So the node gets the tools image too, which every instance needs.
  */
-export function pullPod({ pool, name, node, image, namespace, toolsImage }: PullPodInput): Pod {
+export function pullPod({ pool, name, node, image, namespace, toolsImage, ...own }: PullPodInput): Pod {
   const tools = toolsVolume(toolsImage);
   const { securityContext, resources } = tools.initContainer;
-  const { imagePullSecrets = [] } = pool.spec;
+  const ofPool = pool.spec.imagePullSecrets?.map(({ name }) => name) ?? [];
+  const secrets = [...ofPool, ...own.imagePullSecrets].map((name) => ({ name }));
   return {
     metadata: {
       name,
@@ -102,7 +106,7 @@ export function pullPod({ pool, name, node, image, namespace, toolsImage }: Pull
       terminationGracePeriodSeconds: 1,
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      ...(imagePullSecrets.length > 0 && { imagePullSecrets: imagePullSecrets.map((one) => ({ ...one })) }),
+      ...(secrets.length > 0 && { imagePullSecrets: secrets }),
     },
   };
 }
@@ -135,8 +139,9 @@ export function pullState(pod: Pod, now: number): PullState {
   const waiting = waitingState(pod);
   if (waiting !== undefined) {
     const said = `${waiting.reason}: ${waiting.message}`;
+    // Only operators choose these images, and read what becomes of them.
     if (isPullError(waiting.reason) || isBadImage(waiting.reason))
-      return failed(pullWords(pod, { ...waiting, message: said }));
+      return failed(`${sentence(words(said, ''))} ${credentialWords(pod, waiting.container)}`);
     // The kubelet makes a container after it has pulled the image.
     if (isNotCreated(waiting.reason))
       return waiting.container === PULL_CONTAINER ? DONE : failed(sentence(words(said, '')));

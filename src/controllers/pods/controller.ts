@@ -16,7 +16,10 @@ import { isPodOf, logOf } from '../gpu-instance/decide/pod/pod-facts.ts';
 import type { KeepLog } from '../history/keep-log.ts';
 import { LogTakes } from '../history/log-takes.ts';
 
-type Deps = Pick<CommonDeps, 'client' | 'stores'> & { fence: Fence; logs: Pick<LogTakes, 'isOver'> };
+type Deps = Pick<CommonDeps, 'client' | 'stores'> & {
+  fence: Fence;
+  logs: Pick<LogTakes, 'isOver' | 'follow' | 'leave'>;
+};
 
 /** A burst of instances that end must not wait for one another. */
 const WORKERS = 8;
@@ -35,9 +38,9 @@ function withoutFinalizer({ metadata }: Pod): object[] {
   ];
 }
 
-/** Whether the log of a pod is complete now, and goes with it. That of one that ended by itself is kept before its deletion. */
-function hasLastWords(pod: Pod, node: Node | undefined): boolean {
-  if (pod.metadata.deletionTimestamp === undefined || !hasStopped(pod) || logOf(pod) !== 'ended') return false;
+/** Whether the log of a pod goes with it. That of one that ended by itself is kept before its deletion. */
+function goesWithLog(pod: Pod, node: Node | undefined): boolean {
+  if (pod.metadata.deletionTimestamp === undefined) return false;
   return node !== undefined && isNodeReady(node) && !isSimulated(node);
 }
 
@@ -84,12 +87,15 @@ export async function reconcilePod(
   if (pod === undefined || !hasPodFinalizer(pod)) return;
   const { nodeName } = pod.spec ?? {};
   const node = nodeName === undefined ? undefined : stores.nodes.get(nodeName);
+  const phase = goesWithLog(pod, node) ? logOf(pod) : undefined;
+  if (phase === 'running') logs.follow(key, pod);
   if (mayRun(pod, node)) return;
-  if (hasLastWords(pod, node) && !logs.isOver(key, { pod, runs: false })) return;
+  if (phase === 'ended' && hasStopped(pod) && !logs.isOver(key, { pod, phase })) return;
   if (await isBilled({ client, stores }, pod, signal)) return;
   try {
     const after = await client.patch(PODS, pod.metadata, withoutFinalizer(pod), { type: 'json', signal });
     fence.wrote(key, stores.pods, after);
+    logs.leave(key, pod);
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
   }

@@ -1,11 +1,17 @@
 import type { Inventory } from '../../inventory/inventory.ts';
 import { makerOf } from '../../inventory/makers/makers.ts';
-import { freeOf, type NodeFacts } from '../../inventory/nodes/node-view.ts';
+import { freeOf, largestOf, type NodeFacts } from '../../inventory/nodes/node-view.ts';
 import type { Offer } from '../../inventory/offers.ts';
 import { poolIsolation } from '../../inventory/pool-isolation.ts';
 import { type Finding, setCondition } from '../../kube/conditions.ts';
 import { keyOf } from '../../kube/types.ts';
-import { GPU_POOLS, type GpuPool, type GpuPoolStatus, MOST_CLASSES } from '../../resources/gpu-pool.ts';
+import {
+  deviceClassNamesOf,
+  GPU_POOLS,
+  type GpuPool,
+  type GpuPoolStatus,
+  MOST_CLASSES,
+} from '../../resources/gpu-pool.ts';
 import type { Source } from '../../runtime/source.ts';
 import type { CommonDeps } from '../common-deps.ts';
 import { DelayedCall } from '../delayed-call.ts';
@@ -77,7 +83,7 @@ function countPool(pool: string, nodes: readonly NodeFacts[], inventory: Invento
     const view = inventory.viewOf(facts.name);
     if (view === undefined || facts.resources.length === 0) continue;
     counts.nodes += 1;
-    for (const { resourceName, total } of facts.resources) {
+    for (const { resourceName, total } of largestOf(facts)) {
       counts.gpus += total;
       if (!facts.isClosed && !view.quarantined && !view.switched) counts.free += freeOf(view, resourceName);
     }
@@ -95,14 +101,15 @@ const NO_NODES = {
 function noNodes({ devices }: GpuPool['spec'], inventory: Inventory): Omit<Finding, 'type'> {
   if (devices === undefined) return NO_NODES;
   const { deviceClassName } = devices;
-  const gap = deviceClassName === undefined ? undefined : inventory.deviceClassGap(deviceClassName);
+  const names = deviceClassNamesOf(devices);
+  const [gap] = names.flatMap((name) => inventory.deviceClassGap(name) ?? []);
   if (gap !== undefined) return { status: 'False', reason: 'DeviceClassNotSold', message: gap };
   if (deviceClassName !== undefined) {
-    const message = `No node with the labels of spec.nodeSelector has whole GPUs of DeviceClass ${deviceClassName} in ResourceSlices, all of one product. Look at kubectl get resourceslices, label a node, or change spec.nodeSelector or spec.devices.`;
+    const message = `No node with the labels of spec.nodeSelector has devices of DeviceClass ${names.join(' or ')} in ResourceSlices, all of one product. Look at kubectl get resourceslices, label a node, or change spec.nodeSelector or spec.devices.`;
     return { ...NO_NODES, message };
   }
-  const names = makerOf(devices).resourceNames.join(' or ');
-  const message = `No node with the labels of spec.nodeSelector has whole GPUs under the name ${names}. Install their device plugin, label a node, or change spec.nodeSelector or spec.devices.`;
+  const known = makerOf(devices).resourceNames.join(' or ');
+  const message = `No node with the labels of spec.nodeSelector has whole GPUs under the name ${known}. Install their device plugin, label a node, or change spec.nodeSelector or spec.devices.`;
   return { ...NO_NODES, message };
 }
 

@@ -20,15 +20,20 @@ import type { Clock } from '../../lib/clock.ts';
 import { KeyBackoff } from '../../runtime/ratelimiter.ts';
 import { AlreadyExistsError, isNamespaceTerminating, NotFoundError } from '../../kube/errors.ts';
 import { sameJson } from '../../lib/json.ts';
-import { TENANT_LIMIT_NAME, TENANT_LIMITS, type TenantLimitSpec } from '../../resources/tenants/tenant-limit.ts';
+import {
+  type KeptDisks,
+  TENANT_LIMIT_NAME,
+  TENANT_LIMITS,
+  type TenantLimitSpec,
+} from '../../resources/tenants/tenant-limit.ts';
 import type { Result } from '../../runtime/controller.ts';
 import type { Fence } from '../../runtime/fence.ts';
 import type { CommonDeps } from '../common-deps.ts';
 import type { UnbilledPlaces } from '../gpu-instance/unbilled-places.ts';
+import { OWN_LABELS } from './own-labels.ts';
+import { LOOK_MS, type PullSecrets } from './pull-secret.ts';
 import type { LimitOf } from './tenant-ceilings.ts';
-
-/** On what the controller makes in a tenant's namespace: it removes only what has these. */
-const OWN_LABELS = { 'app.kubernetes.io/managed-by': 'berth' } as const;
+import { keptDisks } from '../../inventory/tenant-disks.ts';
 
 type Hard = Readonly<Record<string, string>>;
 
@@ -106,6 +111,7 @@ export interface TenantDeps extends Pick<CommonDeps, 'client' | 'stores' | 'cloc
 interface Deps extends TenantDeps {
   fence: Fence;
   uncounted: UncountedQuotas;
+  pullSecrets: Pick<PullSecrets, 'isNeeded' | 'keep'>;
 }
 
 /** A namespace that is used now and then must not cost four writes each time. */
@@ -125,8 +131,10 @@ export async function reconcileTenant(deps: Deps, namespace: string, signal: Abo
   const limit = ceilingsOf(namespace);
   try {
     await keepLimit(deps, namespace, limit, signal);
-    await keepHeld(deps, namespace, signal);
-    return await keepQuota(deps, namespace, limit, signal);
+    await keepStatus(deps, namespace, signal);
+    const again = await keepQuota(deps, namespace, limit, signal);
+    const look = await keepPullSecret(deps, namespace, signal);
+    return again ?? look;
   } catch (error) {
     // Nothing can be made in a namespace that is going. What another writer just made comes with the watch.
     const isGoing = isNamespaceTerminating(error) || error instanceof NotFoundError;
@@ -162,14 +170,28 @@ async function keepLimit(deps: Deps, namespace: string, spec: TenantLimitSpec, s
   fence.wrote(namespace, stores.tenantLimits, await client.patch(TENANT_LIMITS, ref, body, { type: 'json', signal }));
 }
 
-/** Writes what must outlive a restart of all replicas. */
-async function keepHeld(deps: Deps, namespace: string, signal: AbortSignal): Promise<void> {
+/** The copy has an owner: in a namespace that has just become a tenant's, it follows when the TenantLimit is seen. */
+async function keepPullSecret({ stores, pullSecrets }: Deps, namespace: string, signal: AbortSignal): Promise<Result> {
+  const limit = stores.tenantLimits.get(keyOf(refTo(namespace)));
+  if (!pullSecrets.isNeeded || limit === undefined) return undefined;
+  await pullSecrets.keep(limit, signal);
+  return { requeueAfterMs: LOOK_MS };
+}
+
+function keptOf({ stores }: Deps, namespace: string): KeptDisks | undefined {
+  const kept = keptDisks(stores, namespace);
+  return kept.length === 0 ? undefined : { count: kept.length, gb: kept.reduce((sum, { gb }) => sum + gb, 0) };
+}
+
+/** Writes what must outlive a restart of all replicas, and what the tenant and the api role read of its disks. */
+async function keepStatus(deps: Deps, namespace: string, signal: AbortSignal): Promise<void> {
   const { client, stores, fence, unbilled } = deps;
   const ref = refTo(namespace);
   const limit = stores.tenantLimits.get(keyOf(ref));
-  const held = unbilled.held(namespace);
-  if (limit === undefined || sameJson(limit.status?.held, held)) return;
-  const body = statusPatch(limit, { held });
+  const wanted = { held: unbilled.held(namespace), keptDisks: keptOf(deps, namespace) };
+  const changed = (['held', 'keptDisks'] as const).filter((name) => !sameJson(limit?.status?.[name], wanted[name]));
+  if (limit === undefined || changed.length === 0) return;
+  const body = statusPatch(limit, Object.fromEntries(changed.map((name) => [name, wanted[name]])));
   const options = { type: 'json', subresource: 'status', signal } as const;
   fence.wrote(namespace, stores.tenantLimits, await client.patch(TENANT_LIMITS, ref, body, options));
 }

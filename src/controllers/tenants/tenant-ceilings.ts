@@ -78,6 +78,7 @@ export function doesCover(policy: TenantPolicy, labels: Readonly<Record<string, 
 function strictest(a: Ceilings, b: Ceilings): Ceilings {
   return {
     gpus: strictestGpus([...a.gpus, ...b.gpus]),
+    ...least({ diskGb: a.diskGb }, { diskGb: b.diskGb }),
     budget: strictestBudget(a.budget, b.budget),
     objects: least(a.objects, b.objects),
     images: strictestImages(a.images, b.images),

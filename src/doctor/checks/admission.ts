@@ -2,29 +2,35 @@ import type { ValidatingAdmissionPolicyBinding } from '../../kube/installation-t
 import { helmUpgrade, rolesIn } from '../facts.ts';
 import { check, named, type Problem } from '../finding.ts';
 
-/** What the names of the chart's policies end with: those that every release has. */
-export const POLICIES: readonly string[] = [
-  'activity',
-  'ceilings',
-  'claims',
-  'cleanup',
-  'controller',
-  'exec',
-  'grace',
-  'image-pulls',
-  'limits',
-  'own-namespace',
-  'pod-annotations',
-  'pod-finalizer',
-  'pods',
-  'quotas',
-  'roles',
-  'secrets',
-  'sizes',
-  'status',
-];
-/** Those that a value of the chart leaves out: models.scaleFromZero, webhooks.enabled, dashboard.enabled and tenants.requireLabel. */
-export const OPTIONAL_POLICIES: readonly string[] = ['model-leases', 'notifier', 'pools', 'tenants'];
+/** What the names of the chart's policies end with. Every release has the required ones; a value of the chart leaves each other out. */
+export const POLICIES: Readonly<Record<string, 'required' | 'optional'>> = {
+  activity: 'required',
+  bills: 'required',
+  ceilings: 'required',
+  claims: 'required',
+  cleanup: 'required',
+  controller: 'required',
+  exec: 'required',
+  grace: 'required',
+  'image-pulls': 'required',
+  keys: 'optional',
+  limits: 'required',
+  'model-leases': 'optional',
+  'model-servers': 'required',
+  notifier: 'optional',
+  'own-namespace': 'required',
+  payers: 'required',
+  'pod-annotations': 'required',
+  'pod-finalizer': 'required',
+  pods: 'required',
+  pools: 'optional',
+  quotas: 'required',
+  roles: 'required',
+  secrets: 'required',
+  sizes: 'required',
+  status: 'required',
+  tenants: 'optional',
+};
 
 function denies(bindings: readonly ValidatingAdmissionPolicyBinding[], policy: string): boolean {
   return bindings.some(({ spec }) => spec?.policyName === policy && (spec.validationActions ?? []).includes('Deny'));
@@ -47,8 +53,11 @@ export const admission = check({
     // Without a release there is nothing to bound, and another check says so.
     if (rolesIn(deployments, namespace).size === 0) return [];
     const there = new Set(policies.map(({ metadata }) => metadata.name));
-    const missing = POLICIES.map((name) => `${prefix}-${name}`).filter((name) => !there.has(name));
-    const unbound = [...POLICIES, ...OPTIONAL_POLICIES]
+    const missing = Object.keys(POLICIES)
+      .filter((name) => POLICIES[name] === 'required')
+      .map((name) => `${prefix}-${name}`)
+      .filter((name) => !there.has(name));
+    const unbound = Object.keys(POLICIES)
       .map((name) => `${prefix}-${name}`)
       .filter((name) => there.has(name) && !denies(bindings, name))
       .toSorted();

@@ -3,6 +3,7 @@ import { GPU_DRIVERS } from '../../inventory/makers/device-class.ts';
 import { nodeFacts } from '../../inventory/nodes/node-view.ts';
 import { orderPools, type Pool } from '../../inventory/pools.ts';
 import type { ResourceSlice } from '../../kube/devices.ts';
+import { deviceClassNamesOf } from '../../resources/gpu-pool.ts';
 import { deviceIndex } from '../cached.ts';
 import { byFault, check, named, type Problem, quoted } from '../finding.ts';
 
@@ -22,7 +23,7 @@ function notSold(names: readonly string[], driver: string, pool: string | undefi
     reason: 'NotSold',
     objects: names.map((name) => `node/${name}`),
     message: `${many ? 'Nodes' : 'Node'} ${named(names)}: driver ${driver} has GPUs in ResourceSlices, and no GPUPool sells them.`,
-    why: 'Instances get them only from a GPUPool whose spec.devices names their DeviceClass. Its GPUs must be whole, and all of one product on a node.',
+    why: 'Instances get them only from a GPUPool whose spec.devices names their DeviceClass. Its GPUs must be whole, or MIG slices of one profile, and all of one product on a node.',
     remedy:
       pool === undefined
         ? 'kubectl get gpupools -o custom-columns=NAME:.metadata.name,SELECTOR:.spec.nodeSelector,DEVICES:.spec.devices'
@@ -43,19 +44,15 @@ function twice(names: readonly string[], driver: string): Problem {
 
 function gaps(pools: readonly Pool[], index: DeviceIndex): Problem[] {
   return pools.flatMap(({ name, spec }): Problem[] => {
-    const wanted = spec.devices?.deviceClassName;
-    const gap = wanted === undefined ? undefined : index.gapOf(wanted);
-    if (gap === undefined) return [];
-    return [
-      {
-        severity: 'error',
-        reason: 'DeviceClassNotSold',
-        objects: [`gpupool/${name}`],
-        message: `GPUPool ${name} offers nothing. ${gap}`,
-        why: 'Instances ask for devices by the extended resource of their class, and Berth offers only what it can count.',
-        remedy: `kubectl get deviceclasses -o custom-columns=NAME:.metadata.name,RESOURCE:.spec.extendedResourceName`,
-      },
-    ];
+    const gapsOfPool = deviceClassNamesOf(spec.devices).flatMap((wanted) => index.gapOf(wanted) ?? []);
+    return gapsOfPool.map((gap) => ({
+      severity: 'error',
+      reason: 'DeviceClassNotSold',
+      objects: [`gpupool/${name}`],
+      message: `GPUPool ${name} does not offer all that it names. ${gap}`,
+      why: 'Instances ask for devices by the extended resource of their class, and Berth offers only what it can count.',
+      remedy: `kubectl get deviceclasses -o custom-columns=NAME:.metadata.name,RESOURCE:.spec.extendedResourceName`,
+    }));
   });
 }
 

@@ -3,8 +3,10 @@ import { gpuCounts } from '../../inventory/nodes/gpu-counts.ts';
 import type { NodeView } from '../../inventory/nodes/node-view.ts';
 import { type Obstacle, obstaclesOf } from '../../inventory/nodes/obstacles.ts';
 import { orderPools, type Pool } from '../../inventory/pools.ts';
+import type { Deployment } from '../../kube/installation-types.ts';
 import type { Node } from '../../kube/types.ts';
 import { cached, deviceStores } from '../cached.ts';
+import { rolesIn, variableOf } from '../facts.ts';
 import { byFault, check, firstOf, named, type Problem, quoted } from '../finding.ts';
 
 /** Labels of node feature discovery, with the class of the device or without, and of NVIDIA's GPU Operator. */
@@ -19,6 +21,7 @@ export function looksLikeGpuNode({ metadata, status }: Node): boolean {
 }
 
 type Words = Pick<Problem, 'severity' | 'message' | 'why' | 'remedy'>;
+type Foreign = Extract<Obstacle, { reason: 'Architecture' }>;
 type Taint = Extract<Obstacle, { reason: 'Tainted' }>['taint'];
 
 interface Case {
@@ -32,7 +35,10 @@ interface Case {
 
 const IDLE = 'Nothing new starts there, and their GPUs earn nothing.';
 
-const WORDS: Record<Exclude<Obstacle['reason'], 'Tainted'>, (of: Case) => Omit<Words, 'why'> & { why?: string }> = {
+const WORDS: Record<
+  Exclude<Obstacle['reason'], 'Tainted' | 'Architecture'>,
+  (of: Case) => Omit<Words, 'why'> & { why?: string }
+> = {
   NoGPUs: ({ who, words }) => ({
     severity: 'error',
     message: `${who}: labels tell of GPUs, and no device plugin offers any to Kubernetes.`,
@@ -109,11 +115,21 @@ function tainted({ key, value = '', effect }: Taint, { who, words }: Case, pool:
   };
 }
 
+function foreign({ architecture }: Foreign, { who, words }: Case): Words {
+  return {
+    severity: 'warning',
+    message: `${who}: of the architecture ${architecture}, for which Berth's tools are not built.`,
+    why: IDLE,
+    remedy: `kubectl get nodes -L kubernetes.io/arch ${words}   # an image for both goes with image.architectures of the chart`,
+  };
+}
+
 /** What keeps these nodes of a pool out of the offers, in words. */
 function describe(obstacle: Obstacle, nodes: readonly string[], pool: Pool | undefined): Words {
   const who = `${nodes.length === 1 ? 'Node' : 'Nodes'} ${named(nodes)}`;
   const of: Case = { who, words: firstOf(nodes).words, pool: pool?.name ?? '' };
   if (obstacle.reason === 'Tainted') return tainted(obstacle.taint, of, pool);
+  if (obstacle.reason === 'Architecture') return foreign(obstacle, of);
   return { why: IDLE, ...WORDS[obstacle.reason](of) };
 }
 
@@ -124,6 +140,12 @@ function isEcho(obstacle: Obstacle, all: readonly Obstacle[]): boolean {
     obstacle.taint.key.startsWith('node.kubernetes.io/') &&
     all.some(({ reason }) => reason === 'NotReady' || reason === 'Cordoned')
   );
+}
+
+/** What the chart says of the image. */
+function toolsArchitectures(controller: Deployment | undefined): ReadonlySet<string> | undefined {
+  const given = variableOf(controller, 'BERTH_TOOLS_ARCHITECTURES');
+  return given === undefined ? undefined : new Set(given.split(','));
 }
 
 /** Nodes of no pool are not for rent, whatever else they lack. */
@@ -155,8 +177,11 @@ function unhealthy(nodes: readonly Node[], viewOf: (node: string) => NodeView | 
 export const gpuNodes = check({
   name: 'gpu-nodes',
   title: 'Every node with GPUs is for rent',
-  needs: ['nodes', 'pools', 'instances', 'resourceSlices', 'deviceClasses'],
-  find({ nodes, pools, instances, ...devices }, { now }) {
+  needs: ['nodes', 'pools', 'instances', 'resourceSlices', 'deviceClasses', 'deployments'],
+  find({ nodes, pools, instances, deployments, ...devices }, { now, namespace }) {
+    // The check of pools says so once.
+    if (pools.length === 0) return [];
+    const architectures = toolsArchitectures(rolesIn(deployments, namespace).get('controller'));
     const stores = {
       nodes: cached(nodes),
       pods: cached([]),
@@ -165,7 +190,7 @@ export const gpuNodes = check({
       storageClasses: cached([]),
       devices: deviceStores(devices),
     };
-    const inventory = new Inventory(stores, { now: () => now });
+    const inventory = new Inventory(stores, { now: () => now }, { architectures });
     const ordered = orderPools(pools);
     const viewOf = (name: string): NodeView | undefined => inventory.viewOf(name);
     const found = nodes.flatMap((node) => {
@@ -173,7 +198,7 @@ export const gpuNodes = check({
       if (view === undefined) return [];
       if (!looksLikeGpuNode(node) && gpuCounts(view, []).length === 0) return [];
       const pool = view.facts.pool?.name;
-      return tellable(obstaclesOf(node, view)).map(
+      return tellable(obstaclesOf(node, view, architectures)).map(
         (obstacle) => [JSON.stringify({ obstacle, pool }), { obstacle, pool, name: node.metadata.name }] as const,
       );
     });

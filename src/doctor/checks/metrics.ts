@@ -5,7 +5,7 @@ import type { Monitor } from '../../kube/installation-types.ts';
 import { selects } from '../../kube/selector.ts';
 import type { KubeObject } from '../../kube/types.ts';
 import { hasTenantLabel } from '../../resources/tenants/tenancy.ts';
-import { helmUpgrade, rolesIn } from '../facts.ts';
+import { COMPONENT, helmUpgrade, rolesIn } from '../facts.ts';
 import { check, named, type Problem } from '../finding.ts';
 
 /** Whether a monitor takes objects with these labels in this namespace. */
@@ -18,13 +18,15 @@ function scrapes({ metadata, spec }: Monitor, namespace: string, labels: Readonl
 export const monitors = check({
   name: 'monitors',
   title: 'The Prometheus operator scrapes Berth, where it is installed',
-  needs: ['serviceMonitors', 'podMonitors', 'metricsServices', 'deployments'],
-  find({ serviceMonitors, podMonitors, metricsServices, deployments }, facts): Problem[] {
+  needs: ['serviceMonitors', 'podMonitors', 'ownServices', 'deployments'],
+  find({ serviceMonitors, podMonitors, ownServices, deployments }, facts): Problem[] {
     const { absent, namespace } = facts;
     if (absent.has('serviceMonitors') && absent.has('podMonitors')) return [];
     const controller = rolesIn(deployments, namespace).get('controller');
     if (controller === undefined) return [];
-    const services = metricsServices.filter(({ metadata }) => metadata.namespace === namespace);
+    const services = ownServices.filter(
+      ({ metadata }) => metadata.namespace === namespace && metadata.labels?.[COMPONENT] === 'metrics',
+    );
     const isSeen =
       services.some(({ metadata }) => serviceMonitors.some((one) => scrapes(one, namespace, metadata.labels ?? {}))) ||
       podMonitors.some((one) => scrapes(one, namespace, controller.spec?.template.metadata?.labels ?? {}));

@@ -33,6 +33,16 @@ const ENFORCE = new Set([
   'ovnkube-node',
   'weave-net',
 ]);
+/** Where these run. A tenant who may make a DaemonSet elsewhere can give it any name. */
+const SYSTEM_NAMESPACES = new Set([
+  'kube-system',
+  'calico-system',
+  'cilium',
+  'cilium-system',
+  'kube-flannel',
+  'openshift-ovn-kubernetes',
+  'ovn-kubernetes',
+]);
 /** Those that connect pods and enforce nothing. */
 const CONNECT_ONLY = new Set(['kube-flannel', 'kube-flannel-ds', 'flannel']);
 
@@ -41,7 +51,9 @@ function namesOf({ metadata, spec }: DaemonSet): string[] {
 }
 
 function plugin(daemonSets: readonly DaemonSet[]): Problem[] {
-  const names = daemonSets.flatMap(namesOf);
+  const names = daemonSets
+    .filter(({ metadata, status }) => SYSTEM_NAMESPACES.has(metadata.namespace ?? '') && (status?.numberReady ?? 0) > 0)
+    .flatMap(namesOf);
   if (names.some((name) => ENFORCE.has(name))) return [];
   const idle = names.find((name) => CONNECT_ONLY.has(name));
   const why = 'Where nothing enforces them, pods of tenants reach each other, the API server and the metadata service.';
@@ -50,7 +62,7 @@ function plugin(daemonSets: readonly DaemonSet[]): Problem[] {
     const message = `The network plugin ${idle} enforces no NetworkPolicy, and no other plugin that does is seen.`;
     return [{ severity: 'error', reason: 'NotEnforced', objects: [], message, why, remedy }];
   }
-  const message = 'Not known: no DaemonSet is seen that is known to enforce NetworkPolicies.';
+  const message = 'Not known: no system DaemonSet that enforces NetworkPolicies has a Ready pod.';
   return [{ severity: 'unknown', reason: 'EnforcementNotKnown', objects: [], message, why, remedy }];
 }
 
@@ -97,14 +109,14 @@ function closedOf(read: Read): Record<Direction, Closed[]> {
  * Whether an opening may be meant. One port may be that of a storage, or of a program for everybody. A public address of
  * a machine is reached by everybody, unless its own firewall lets in only the cluster.
  */
-function mayBeMeant({ to, direction, ports }: Opening): boolean {
-  if (direction === 'Ingress') return ports !== undefined;
+function mayBeMeant({ to, direction, isNarrow }: Opening): boolean {
+  if (direction === 'Ingress') return isNarrow;
   if (typeof to === 'string') return false;
   const isOfMachine = ({ what, address }: Closed): boolean =>
     (what === API_SERVER || what === NODES_OF_CLUSTER) && isPublic(address);
   const isOfOperator = ({ what }: Closed): boolean =>
     what === API_SERVER || METADATA_SERVICES.some((one) => one.what === what);
-  return to.every((one) => isOfMachine(one) || (ports !== undefined && !isOfOperator(one)));
+  return to.every((one) => isOfMachine(one) || (isNarrow && !isOfOperator(one)));
 }
 
 /** What the policies of tenants let through, with policies of the same fault together. */

@@ -1,7 +1,7 @@
 import { type NodeFacts, nodeFacts } from '../../inventory/nodes/node-view.ts';
 import { orderPools, type Pool, poolOf, priceOf, storageClassOf } from '../../inventory/pools.ts';
 import type { Node, StorageClass } from '../../kube/types.ts';
-import type { GpuPool } from '../../resources/gpu-pool.ts';
+import { deviceClassNamesOf, type GpuPool } from '../../resources/gpu-pool.ts';
 import { compareMoney } from '../../resources/money.ts';
 import { looksLikeGpuNode } from './gpu-nodes.ts';
 import { deviceIndex } from '../cached.ts';
@@ -111,11 +111,11 @@ function noPools(pools: readonly GpuPool[], facts: readonly NodeFacts[]): Proble
   if (pools.length > 0 || !facts.some(({ resources }) => resources.length > 0)) return [];
   return [
     {
-      severity: 'warning',
+      severity: 'error',
       reason: 'NoPools',
       objects: [],
-      message: 'There is no GPUPool, so every node with GPUs is for rent in a pool named default, for nothing.',
-      why: 'No price, no selector and no StorageClass of yours holds.',
+      message: 'There is no GPUPool: nothing is offered.',
+      why: 'A GPUPool says which nodes are for rent, for how much and in which sandbox. Running instances keep running at the price of their claim.',
       remedy: 'kubectl apply -f deploy/samples/gpupool.yaml   # with your prices and labels',
     },
   ];
@@ -140,9 +140,8 @@ export const poolSettings = check({
       ...overlaps(ordered, withGpus),
       ...ordered.flatMap((pool) => {
         const own = facts.filter((one) => one.pool?.name === pool.name && one.resources.length > 0);
-        const { deviceClassName } = pool.spec.devices ?? {};
         // The check of devices says what is wrong with a class.
-        const isTold = deviceClassName !== undefined && index.gapOf(deviceClassName) !== undefined;
+        const isTold = deviceClassNamesOf(pool.spec.devices).some((name) => index.gapOf(name) !== undefined);
         const empty = used.has(pool.name) || isTold ? [] : unused(pool);
         return [...empty, ...prices(pool, own), ...storage(pool, own, storageClasses), ...runtimeClass(pool, known)];
       }),

@@ -1,8 +1,8 @@
 import type { Deployment } from '../../kube/installation-types.ts';
 import { readRecord } from '../../runtime/lease-record.ts';
 import type { Lease } from '../../kube/types.ts';
-import { type Facts, helmUpgrade, rolesIn } from '../facts.ts';
-import { check, type Problem } from '../finding.ts';
+import { controllersIn, type Facts, helmUpgrade, rolesIn, variableOf } from '../facts.ts';
+import { check, named, type Problem } from '../finding.ts';
 
 /** Without them nothing can be rented. The dashboard may be switched off. */
 const NEEDED = ['controller', 'api', 'ssh'];
@@ -11,8 +11,7 @@ const SLACK_MS = 60_000;
 
 /** Whether the role api serves webhooks, as with webhooks.enabled of the chart. Then the notifier must be there. */
 function servesWebhooks(api: Deployment | undefined): boolean {
-  const variables = api?.spec?.template.spec?.containers.flatMap(({ env = [] }) => env) ?? [];
-  return variables.some(({ name, value }) => name === 'BERTH_WEBHOOKS' && value === 'true');
+  return variableOf(api, 'BERTH_WEBHOOKS') === 'true';
 }
 
 function problemOf(
@@ -93,9 +92,26 @@ function leader({ role, why }: Led, leases: readonly Lease[], { namespace, prefi
   ];
 }
 
+/** The chart refuses a second release where Helm asks the cluster. What renders without it, as Argo CD does, cannot. */
+function second(deployments: readonly Deployment[]): Problem[] {
+  const controllers = controllersIn(deployments);
+  if (controllers.length < 2) return [];
+  const names = controllers.map(({ metadata: { namespace, name } }) => `${namespace}/deployment/${name}`).toSorted();
+  return [
+    {
+      severity: 'error',
+      reason: 'SecondRelease',
+      objects: names,
+      message: `A cluster takes one release of Berth, and has a controller in each of ${named(names)}.`,
+      why: 'Each would write claims, statuses and bills, and the policies of one refuse the writes of the other.',
+      remedy: 'helm list --all-namespaces --filter berth   # remove the one that tenants do not use',
+    },
+  ];
+}
+
 export const roles = check({
   name: 'roles',
-  title: 'Every role of Berth is ready, and those that need a leader have one',
+  title: 'Every role of Berth is ready, once, and those that need a leader have one',
   needs: ['deployments', 'leases', 'notifierLeases'],
   find({ deployments, leases, notifierLeases }, facts) {
     const own = rolesIn(deployments, facts.namespace);
@@ -106,6 +122,7 @@ export const roles = check({
     // Without its Deployment nobody can lead, and that is said already.
     const isNotified = needed.has('notifier') && own.has('notifier');
     return [
+      ...second(deployments),
       ...found,
       ...leader(CONTROLLER, leases, facts),
       ...(isNotified ? leader(NOTIFIER, notifierLeases, facts) : []),

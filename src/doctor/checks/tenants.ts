@@ -49,9 +49,9 @@ function unreadable(policies: readonly TenantPolicy[]): Problem[] {
   });
 }
 
-/** Namespaces with instances whose label has gone, where the label is asked for. */
-function former(namespaces: readonly KubeObject[], instances: readonly KubeObject[]): Problem[] {
-  const used = new Set(instances.map(({ metadata }) => metadata.namespace));
+/** Namespaces in which tenants have something and whose label has gone, where the label is asked for. */
+function former(namespaces: readonly KubeObject[], possessions: readonly KubeObject[]): Problem[] {
+  const used = new Set(possessions.map(({ metadata }) => metadata.namespace));
   const names = namespaces
     .filter((one) => used.has(one.metadata.name) && !hasTenantLabel(one))
     .map(({ metadata }) => metadata.name);
@@ -61,8 +61,8 @@ function former(namespaces: readonly KubeObject[], instances: readonly KubeObjec
       severity: 'warning',
       reason: 'NotATenant',
       objects: names.map((name) => `namespace/${name}`),
-      message: `In ${named(names)} there are instances, and the label ${TENANT_LABEL}=true is not.`,
-      why: 'Running instances keep running. The API server refuses new ones, and Berth enters none.',
+      message: `In ${named(names)} there are instances or API keys, and the label ${TENANT_LABEL}=true is not.`,
+      why: 'Running instances keep running. The API server refuses new ones, Berth enters none, and keys are refused.',
       remedy: `kubectl label namespace ${firstOf(names).words} ${TENANT_LABEL}=true`,
     },
   ];
@@ -71,8 +71,9 @@ function former(namespaces: readonly KubeObject[], instances: readonly KubeObjec
 export const tenants = check({
   name: 'tenants',
   title: 'Every tenant has its ceilings, and every TenantPolicy can be read',
-  needs: ['namespaces', 'tenantLimits', 'quotas', 'tenantPolicies', 'instances', 'policies'],
-  find({ namespaces, tenantLimits, quotas, tenantPolicies, instances, policies }, { now, prefix, namespace }) {
+  needs: ['namespaces', 'tenantLimits', 'quotas', 'tenantPolicies', 'instances', 'apiKeys', 'policies'],
+  find(objects, { now, prefix, namespace }) {
+    const { namespaces, tenantLimits, quotas, tenantPolicies, instances, apiKeys, policies } = objects;
     const possible = namespaces.filter(
       ({ metadata: { name, deletionTimestamp } }) =>
         deletionTimestamp === undefined && !isSystemNamespace(name, namespace),
@@ -86,7 +87,7 @@ export const tenants = check({
       ...missing('tenantlimit', settled, tenantLimits),
       ...missing('resourcequota', settled, quotas),
       ...unreadable(tenantPolicies),
-      ...(isAsked ? former(possible, instances) : []),
+      ...(isAsked ? former(possible, [...instances, ...apiKeys]) : []),
     ];
   },
 });

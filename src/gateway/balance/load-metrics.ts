@@ -51,6 +51,7 @@ export function parseLoad(engine: Engine, text: string, at: number): ServerLoad 
   if (waiting === undefined) return undefined;
   return {
     waiting: waiting.sum,
+    ranks: waiting.series,
     running: first(names.running)?.sum ?? 0,
     kvUsage: first(names.kvUsage)?.max ?? 0,
     steps: sumOf(text, names.steps ?? []),
@@ -71,9 +72,15 @@ function sumOf(text: string, names: readonly string[]): number | undefined {
   return found.length === 0 ? undefined : found.reduce((sum, value) => sum + value, 0);
 }
 
-/** Sum and maximum of the series of one name. Searches for the name, because parsing a whole page costs far more. */
-function seriesOf(text: string, name: string): { sum: number; max: number } | undefined {
-  let found: { sum: number; max: number } | undefined;
+interface Series {
+  sum: number;
+  max: number;
+  series: number;
+}
+
+/** Sum, maximum and number of the series of one name. Searches for the name, because parsing a whole page costs far more. */
+function seriesOf(text: string, name: string): Series | undefined {
+  let found: Series | undefined;
   let series = 0;
   for (let at = text.indexOf(name); at !== -1 && series < MAX_SERIES; at = text.indexOf(name, at + name.length)) {
     if (at > 0 && text[at - 1] !== '\n') continue;
@@ -83,7 +90,8 @@ function seriesOf(text: string, name: string): { sum: number; max: number } | un
     const match = /^(?:\{.*\})?\s+([-+.\deE]+)/.exec(line);
     const value = Number(match?.[1]);
     if (!Number.isFinite(value)) continue;
-    found = { sum: (found?.sum ?? 0) + value, max: Math.max(found?.max ?? 0, value) };
+    const { sum, max, series: before } = found ?? { sum: 0, max: 0, series: 0 };
+    found = { sum: sum + value, max: Math.max(max, value), series: before + 1 };
   }
   return found;
 }

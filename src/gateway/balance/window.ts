@@ -4,11 +4,14 @@ interface Work {
   waiting: number;
 }
 
-/** What a server gets before it has said how much it does at once. With news every 250 ms a large one fills in a second. */
-const FIRST = 64;
+/**
+ * What a server gets before it has said how much it does at once. With news every 250 ms one of 256 fills in a second, and
+ * one that reads long prompts one by one is not held up for long by the first calls of whoever came with a thousand.
+ */
+const FIRST = 16;
 const MOST = 4096;
-/** A server that has nothing left to begin loses time. */
-const LEAST_QUEUE = 2;
+/** A server that has nothing left to begin loses time. The next call is sent as soon as it begins this one. */
+const LEAST_QUEUE = 1;
 const QUEUE_PART = 1 / 8;
 /** Calls that come together wait for a moment in every engine. */
 const TIMES = 2;

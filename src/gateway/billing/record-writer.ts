@@ -1,9 +1,10 @@
 import type { Logger } from 'pino';
 import type { KubeClient } from '../../kube/client/client.ts';
+import { InvalidError } from '../../kube/errors.ts';
 import type { Namespace } from '../../kube/types.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { TOKEN_RECORDS } from '../../resources/token-record.ts';
+import { TOKEN_RECORDS, type TokenRecord } from '../../resources/token-record.ts';
 import type { TokenMeter } from './token-meter.ts';
 import type { TokenPage } from './token-page.ts';
 
@@ -18,11 +19,11 @@ const MOST_HURRIED = 10;
 const WRITES_AT_ONCE = 4;
 /** After so many the API server is taken to be away until the next round. */
 const MOST_FAILURES = 4;
-/** Milliseconds for one write. */
-const WRITE_MS = 10_000;
+/** Milliseconds for one write, or for the look at a record. */
+const ASK_MS = 10_000;
 
 export interface RecordWriterDeps {
-  client: Pick<KubeClient, 'apply'>;
+  client: Pick<KubeClient, 'apply' | 'list'>;
   meter: TokenMeter;
   namespaces: ReadStore<Namespace>;
   clock: Clock;
@@ -71,10 +72,7 @@ export class RecordWriter {
       while (errors.length < MOST_FAILURES) {
         const page = pages.shift();
         if (page === undefined) return;
-        await this.#write(page).catch((error: unknown) => {
-          errors.push(error);
-          this.#noteFailed(page);
-        });
+        await this.#writeOrMove(page).catch((error: unknown) => errors.push(error));
       }
     };
     await Promise.all(Array.from({ length: WRITES_AT_ONCE }, work));
@@ -82,27 +80,60 @@ export class RecordWriter {
     if (errors.length > 0) log.warn({ err: errors[0], failed: errors.length }, 'Token records were not written');
   }
 
+  async #writeOrMove(page: TokenPage): Promise<void> {
+    try {
+      await this.#write(page);
+    } catch (error) {
+      const stored = error instanceof InvalidError ? await this.#stored(page) : undefined;
+      if (stored === undefined) {
+        this.#noteFailed(page);
+        throw error;
+      }
+      const { meter, log } = this.#deps;
+      const { namespace, name } = page;
+      log.error({ namespace, name }, 'Another account wrote to a token record, and a new one gets what it lacks');
+      const rest = meter.moveOn(page, stored);
+      if (rest !== undefined) await this.#writeOrMove(rest);
+    }
+  }
+
+  /** The record as it is, where there is one: it refused what was counted, so somebody else made more of it. */
+  async #stored({ namespace, name }: TokenPage): Promise<TokenRecord | undefined> {
+    try {
+      const { items } = await this.#soon((signal) =>
+        this.#deps.client.list(TOKEN_RECORDS, { namespace, fieldSelector: `metadata.name=${name}`, signal }),
+      );
+      return items[0];
+    } catch {
+      return undefined;
+    }
+  }
+
   async #write(page: TokenPage): Promise<void> {
     const { client, meter, clock } = this.#deps;
     const { calls } = page;
     const at = clock.monotonic();
     const owed = page.takeOwed();
-    const over = new AbortController();
-    const cancel = clock.setTimeout(() => over.abort(), WRITE_MS);
     try {
-      const { metadata } = await client.apply(TOKEN_RECORDS, page.record(), {
-        fieldManager: 'berth-gateway',
-        force: true,
-        signal: over.signal,
-      });
+      const { metadata } = await this.#soon((signal) =>
+        client.apply(TOKEN_RECORDS, page.record(), { fieldManager: 'berth-gateway', force: true, signal }),
+      );
       for (const [bills, cost] of owed) bills.noteRecorded(cost, metadata.resourceVersion ?? '');
     } catch (error) {
       page.giveBack(owed);
       throw error;
+    }
+    meter.noteWritten(page, calls, at);
+  }
+
+  async #soon<T>(ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const over = new AbortController();
+    const cancel = this.#deps.clock.setTimeout(() => over.abort(), ASK_MS);
+    try {
+      return await ask(over.signal);
     } finally {
       cancel();
     }
-    meter.noteWritten(page, calls, at);
   }
 
   /** With its namespace the records of a tenant go, too. */

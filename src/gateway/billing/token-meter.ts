@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../../lib/clock.ts';
+import type { TokenRecord } from '../../resources/token-record.ts';
 import type { Usage } from '../dialects/index.ts';
 import { type BilledCall, TokenPage } from './token-page.ts';
 
@@ -28,7 +29,7 @@ export const UNBILLED_REASONS = ['unreported', 'full', 'refused'] as const;
  */
 export class TokenMeter {
   readonly #options: TokenMeterOptions;
-  readonly #process = randomBytes(8).toString('hex');
+  #process = newProcess();
   /** The page of each tenant and currency that takes calls. */
   readonly #open = new Map<string, TokenPage>();
   /** Pages with counts that no record has. The writer tries them in this order. */
@@ -93,6 +94,27 @@ export class TokenMeter {
     if (waited >= KEPT_MS) this.giveUp(page);
   }
 
+  /**
+   * Somebody else wrote to the record of the page, and it takes these counts no more. What it lacks goes to a page whose
+   * record nobody has, with a name that nobody can guess. A write that is under way yet had less than these counts, so the
+   * record refuses it too. Returns undefined when the record has them all.
+   */
+  moveOn(page: TokenPage, stored: TokenRecord): TokenPage | undefined {
+    this.#process = newProcess();
+    const rest = page.beyond(stored, this.#nextName(page.day));
+    const isOpen = this.#open.get(placeOf(page)) === page;
+    this.#unwritten.delete(page);
+    this.#forget(page);
+    if (rest.size === 0) {
+      for (const [bills, cost] of rest.takeOwed()) bills.noteRecorded(cost, stored.metadata.resourceVersion ?? '');
+      return undefined;
+    }
+    this.#entries += rest.size;
+    this.#unwritten.add(rest);
+    if (isOpen) this.#open.set(placeOf(rest), rest);
+    return rest;
+  }
+
   /** No record will have the rest of the page. */
   giveUp(page: TokenPage): void {
     this.unbilled.refused += page.unwritten;
@@ -117,8 +139,7 @@ export class TokenMeter {
     if (this.#entries >= MOST_ENTRIES_HELD && !this.#makeRoom(open)) return undefined;
     if (open !== undefined && !open.isFull) return open;
     if (last !== undefined && this.#written.has(last)) this.#forget(last);
-    this.#pages += 1;
-    const name = `tokens-${day}-${this.#process}-${this.#pages}`;
+    const name = this.#nextName(day);
     const page = new TokenPage({ namespace, day, currency, name, replica: this.#options.replica });
     this.#open.set(placeOf(page), page);
     return page;
@@ -140,9 +161,18 @@ export class TokenMeter {
     if (this.#open.get(placeOf(page)) === page) this.#open.delete(placeOf(page));
   }
 
+  #nextName(day: string): string {
+    this.#pages += 1;
+    return `tokens-${day}-${this.#process}-${this.#pages}`;
+  }
+
   #today(): string {
     return new Date(this.#options.clock.now()).toISOString().slice(0, 10);
   }
+}
+
+function newProcess(): string {
+  return randomBytes(8).toString('hex');
 }
 
 function placeOf({ namespace, currency }: Pick<TokenPage, 'namespace' | 'currency'>): string {

@@ -23,9 +23,17 @@ export interface BilledCall {
   accounts?: readonly BudgetAccount[];
 }
 
-type Counts = Required<
-  Pick<TokenEntry, 'calls' | 'unreported' | 'estimated' | 'inputTokens' | 'cachedInputTokens' | 'outputTokens'>
->;
+const COUNTS = ['calls', 'unreported', 'estimated', 'inputTokens', 'cachedInputTokens', 'outputTokens'] as const;
+type Counts = Record<(typeof COUNTS)[number], number>;
+
+interface PageParts {
+  namespace: string;
+  day: string;
+  currency: string;
+  /** Of its record. */
+  name: string;
+  replica: string;
+}
 
 /** Where the calls of one tenant on one day at prices in one currency are counted, until there are too many kinds of them: one record. */
 export class TokenPage {
@@ -34,20 +42,23 @@ export class TokenPage {
   readonly currency: string;
   /** When the oldest count came that no record has, monotonic. Undefined when every count is written. */
   waitingSince: number | undefined;
-  readonly #name: string;
-  readonly #replica: string;
+  readonly #parts: PageParts;
   readonly #entries = new Map<string, { call: BilledCall; counts: Counts }>();
   #calls = 0;
   #written = 0;
   /** What calls cost that no record has, by the budgets that they draw on. */
   #owed = new Map<UncountedBills, bigint>();
 
-  constructor(of: Pick<TokenPage, 'namespace' | 'day' | 'currency'> & { name: string; replica: string }) {
-    this.namespace = of.namespace;
-    this.day = of.day;
-    this.currency = of.currency;
-    this.#name = of.name;
-    this.#replica = of.replica;
+  constructor(parts: PageParts) {
+    this.namespace = parts.namespace;
+    this.day = parts.day;
+    this.currency = parts.currency;
+    this.#parts = parts;
+  }
+
+  /** Name of its record. */
+  get name(): string {
+    return this.#parts.name;
   }
 
   get size(): number {
@@ -98,7 +109,7 @@ export class TokenPage {
   }
 
   /** Hands out what calls cost that no record has, for a write of `record`. */
-  takeOwed(): ReadonlyMap<UncountedBills, bigint> {
+  takeOwed(): Map<UncountedBills, bigint> {
     const owed = this.#owed;
     this.#owed = new Map();
     return owed;
@@ -113,6 +124,22 @@ export class TokenPage {
     this.#owed.set(bills, (this.#owed.get(bills) ?? 0n) + cost);
   }
 
+  /** A page of another name with what `stored` has not of the counts here, which somebody changed. */
+  beyond(stored: TokenRecord, name: string): TokenPage {
+    const page = new TokenPage({ ...this.#parts, name });
+    const known = new Map(stored.spec.entries.map((entry) => [nameOf(entry), entry]));
+    for (const [id, { call, counts }] of this.#entries) {
+      const before = known.get(nameOf(entryOf({ call, counts })));
+      const rest = { ...counts };
+      for (const count of COUNTS) rest[count] = Math.max(0, counts[count] - (before?.[count] ?? 0));
+      if (COUNTS.some((count) => rest[count] > 0)) page.#entries.set(id, { call, counts: rest });
+      page.#calls += rest.calls;
+    }
+    page.waitingSince = this.waitingSince;
+    page.#owed = this.takeOwed();
+    return page;
+  }
+
   /** A record has so many of the calls. */
   noteWritten(calls: number): void {
     this.#written = Math.max(this.#written, calls);
@@ -122,10 +149,10 @@ export class TokenPage {
   record(): TokenRecord {
     const entries = [...this.#entries.values()].map(entryOf);
     return {
-      metadata: { name: this.#name, namespace: this.namespace, labels: { [ENDED_LABEL]: monthIn(this.day) } },
+      metadata: { name: this.name, namespace: this.namespace, labels: { [ENDED_LABEL]: monthIn(this.day) } },
       spec: {
         day: this.day,
-        replica: this.#replica,
+        replica: this.#parts.replica,
         calls: this.#calls,
         cost: entries.map(({ cost }) => cost).reduce(addMoney, '0.00'),
         currency: this.currency,
@@ -150,6 +177,11 @@ function bounded(count = 0): number {
 
 function idOf({ by, model, prices }: BilledCall): string {
   return [by, model, prices.input, prices.cachedInput, prices.output].join('\0');
+}
+
+/** What tells entries of a record apart. */
+function nameOf({ by, model, inputPrice, cachedInputPrice, outputPrice }: TokenEntry): string {
+  return [by, model, inputPrice, cachedInputPrice, outputPrice].join('\0');
 }
 
 function entryOf({ call: { by, model, prices }, counts }: { call: BilledCall; counts: Counts }): TokenEntry {

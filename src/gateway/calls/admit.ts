@@ -28,6 +28,7 @@ export interface Incoming {
   principal: Principal;
   bytes: Buffer;
   hold: BodyHold;
+  kept: BodyHold;
   sessionHeader: string | undefined;
   contentType: string | undefined;
   trace: readonly string[];
@@ -35,7 +36,7 @@ export interface Incoming {
   startedAt: number;
   /** The conversation is to be summed up (`/responses/compact`). */
   compacts?: boolean;
-  anthropicHeaders: readonly string[];
+  anthropicHeaders: Call['anthropicHeaders'];
 }
 
 /** Parses and checks a body, and finds its model and the history it continues. Throws DialectError. */

@@ -7,7 +7,7 @@ import type { UpstreamRequest } from './upstream-request.ts';
 /** What the gateway learns of an answer that it passes on. */
 export interface AnswerFacts {
   readonly usage: Usage | undefined;
-  /** What was passed on, for an engine that reports no usage. */
+  /** The output so far: what the engine counted last, and an estimate of what was passed on since. */
   readonly estimatedOutputTokens: number;
   /** The output items, to be stored. */
   readonly items: HistoryItem[];
@@ -15,6 +15,14 @@ export interface AnswerFacts {
   /** The error that the model server reported inside the stream. */
   readonly error: ClientError | undefined;
 }
+
+export const NO_FACTS: AnswerFacts = {
+  usage: undefined,
+  estimatedOutputTokens: 0,
+  items: [],
+  responseId: undefined,
+  error: undefined,
+};
 
 export interface AnswerReceiver extends Receiver {
   readonly facts: AnswerFacts;
@@ -40,6 +48,11 @@ export interface ReceiverDeps {
 
 /** Bytes of a whole answer, or of the end of a stream that is held back. */
 export const HELD_MAX = 32 * 1024 * 1024;
+
+/** A server does not go on as the answer began, for which it is not to blame. */
+export class DivergedError extends Error {
+  override readonly name = 'DivergedError';
+}
 
 export class AnswerTooLongError extends Error {
   override readonly name = 'AnswerTooLongError';

@@ -16,16 +16,20 @@ import type { FallbackReason } from '../../resources/model-servers/names.ts';
 import type { EngineCredential } from '../../resources/model-servers/engine-credential.ts';
 import type { Endpoint } from '../endpoint.ts';
 import type { Charge } from '../queue/fair-line.ts';
-import { AnswerTooLongError, type AnswerReceiver } from './answer-receiver.ts';
+import { AnswerShareError } from './answer-share.ts';
+import { AnswerTooLongError, DivergedError, type AnswerReceiver } from './answer-receiver.ts';
 import type { Outcome } from './attempt.ts';
 import type { Call, CallOutcome } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
+import { withoutKey } from './without-key.ts';
 
 /** How a call ended, for metrics. */
 export interface Served {
   outcome: CallOutcome;
   /** Absent when no endpoint was reached. */
   route?: 'native' | 'translated';
+  /** What the server that began the answer put between texts of the system. */
+  joinsSystem?: string | undefined;
   attempts: number;
   /** How many servers broke the connection while they had the request, which may be what broke them. */
   crashes: number;
@@ -71,6 +75,7 @@ interface Serving {
 }
 
 const REST_AFTER_429_MS = 1000;
+const FULL_RETRY_MS = 1000;
 
 /**
  * Applies the end of one request to the endpoint's breaker and the record of the call. Tells the client about a failure
@@ -121,18 +126,12 @@ function tellCut(client: ClientWriter, receiver: AnswerReceiver): void {
   else client.sendError(cutBy);
 }
 
-/** Engines repeat what they were sent when they complain of it. */
-function withoutKey(credential: EngineCredential | undefined, error: ClientError): ClientError {
-  if (credential === undefined) return error;
-  const { status, code, param, overflow } = error;
-  return { status, code, param, overflow, message: credential.redact(error.message) };
-}
-
 /** Tells the breaker of a request that broke off. */
 function blame({ breaker }: Endpoint, tenant: string, error: Error, begunAt: number): void {
   // The watch that found the hang has told the breaker.
   if (error instanceof HungError) return;
-  if (error instanceof LostError) breaker.release(tenant);
+  const isOther = error instanceof LostError || error instanceof DivergedError || error instanceof AnswerShareError;
+  if (isOther) breaker.release(tenant);
   else if (isTimeout(error)) breaker.failFor(tenant, 'unavailable', begunAt);
   else if (wasCrash(error)) breaker.failFor(tenant, 'connection', begunAt);
   else if (codeOf(error) === '') breaker.failFor(tenant, 'error', begunAt);
@@ -140,12 +139,25 @@ function blame({ breaker }: Endpoint, tenant: string, error: Error, begunAt: num
 }
 
 function applyBreak({ client, served }: Serving, receiver: AnswerReceiver, error: Error): Failure | undefined {
+  if (error instanceof AnswerShareError) {
+    // It would need as much room from another server.
+    served.outcome = 'cut';
+    if (client.started) receiver.fail(error.client);
+    else client.sendError(error.client, FULL_RETRY_MS);
+    return undefined;
+  }
   if (client.started) {
     const isTooLong = error instanceof AnswerTooLongError;
     served.outcome = isTooLong ? 'cut' : 'interrupted';
     const begun = isTooLong ? undefined : receiver.unfinished;
     if (begun !== undefined) return { why: 'error', error: BROKE_OFF, begun };
     receiver.fail(isTooLong ? { status: 502, message: error.message } : BROKE_OFF);
+    return undefined;
+  }
+  if (error instanceof AnswerTooLongError) {
+    // It would be as long elsewhere, and has been paid for.
+    served.outcome = 'cut';
+    client.sendError({ status: 502, message: error.message });
     return undefined;
   }
   served.outcome = 'upstream_error';

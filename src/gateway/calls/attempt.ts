@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
+import { ByteBlocks } from '../../lib/byte-blocks.ts';
 
 /** How one request to one endpoint ended. */
 export type Outcome =
@@ -21,13 +22,14 @@ export interface Receiver {
   data(chunk: Buffer, controller: Dispatcher.DispatchController): void;
   /** The answer is complete. Passes on nothing of its end yet. Throws when the answer cannot be understood. */
   end(controller: Dispatcher.DispatchController): void;
+  /** All that came is a whole answer, whatever becomes of the connection. */
+  readonly isWhole?: boolean;
 }
 
 interface Refusal {
   status: number;
   headers: IncomingHttpHeaders;
-  chunks: Buffer[];
-  size: number;
+  bytes: ByteBlocks;
 }
 
 const ERROR_BODY_MAX = 64 * 1024;
@@ -83,7 +85,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (status < 200) return;
     this.#onBytes();
     if (status < 300 && this.#receiver.accepts(mediaTypeOf(headers))) return;
-    this.#refusal = { status, headers, chunks: [], size: 0 };
+    this.#refusal = { status, headers, bytes: new ByteBlocks() };
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -93,32 +95,37 @@ export class Attempt implements Dispatcher.DispatchHandler {
       this.#receiver.data(chunk, controller);
       return;
     }
-    refusal.size += chunk.length;
-    refusal.chunks.push(chunk);
-    if (refusal.size < ERROR_BODY_MAX) return;
+    refusal.bytes.add(chunk);
+    if (refusal.bytes.size < ERROR_BODY_MAX) return;
     this.#refuse(refusal);
     controller.abort(new AbortedError('The rest of the error is not read.'));
   }
 
   onResponseEnd(controller: Dispatcher.DispatchController): void {
-    if (this.#refusal !== undefined) {
-      this.#refuse(this.#refusal);
-      return;
-    }
+    if (this.#refusal === undefined) this.#complete(controller);
+    else this.#refuse(this.#refusal);
+  }
+
+  onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.#cut === undefined && 'code' in error && this.#receiver.isWhole === true) this.#complete(controller);
+    else this.#break(error);
+  }
+
+  #complete(controller: Dispatcher.DispatchController): void {
     try {
       this.#receiver.end(controller);
       this.#done.resolve({ kind: 'complete' });
     } catch (error) {
-      this.onResponseError(controller, error instanceof Error ? error : new Error(String(error)));
+      this.#break(error instanceof Error ? error : new Error('No error was thrown', { cause: error }));
     }
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  #break(error: Error): void {
     this.#done.resolve(this.#aborted ? { kind: 'aborted' } : { kind: 'broken', error });
   }
 
-  #refuse({ status, headers, chunks }: Refusal): void {
-    const body = Buffer.concat(chunks).toString('utf8', 0, ERROR_BODY_MAX);
+  #refuse({ status, headers, bytes }: Refusal): void {
+    const body = bytes.take().toString('utf8', 0, ERROR_BODY_MAX);
     this.#done.resolve({ kind: 'refused', status, headers, body });
   }
 }

@@ -30,8 +30,8 @@ export interface Call {
   plain?: PlainCall;
   /** The answer is to be that of `/responses/compact`. */
   compacts?: boolean;
-  /** Headers of Anthropic's clients about their call, each name with its value, for servers of their dialect. */
-  anthropicHeaders: readonly string[];
+  /** What a client of Anthropic says in headers, for servers of its dialect: which version and which trials it speaks. */
+  anthropicHeaders: { version?: string | undefined; trials?: string | undefined };
   principal: Principal;
   /** The body as the client sent it. Empty once the call cannot be sent again. */
   bytes: Buffer;
@@ -39,6 +39,8 @@ export interface Call {
   promptTokens: number;
   /** What the body holds of the share of its tenant. */
   hold: BodyHold;
+  /** What is kept of the answer holds of that share. */
+  kept: BodyHold;
   /** The body is still there, so another endpoint may be tried. */
   mayRetry: boolean;
   body: Record<string, unknown>;
@@ -99,10 +101,11 @@ export function stateOf(call: Call): ResponseState | undefined {
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Lets go of the body of a call that is not to be sent again, and of its place in the share. Not for a call whose
- * answer is stored: that needs its input until the end.
+ * Lets go of the body of a call that is not to be sent again, and of its place in the share. A call whose answer is
+ * stored keeps them: it needs its input until the end.
  */
 export function letGo(call: Call): void {
+  if (isStored(call)) return;
   call.mayRetry = false;
   call.bytes = NO_BYTES;
   if (call.plain !== undefined) call.plain = { route: call.plain.route };

@@ -1,5 +1,8 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { type DialectError, errorBody, streamError, type ClientError, type Dialect } from '../dialects/index.ts';
+import { countUnread } from '../../lib/unread-answers.ts';
+import { DialectError, errorBody, streamError, type ClientError, type Dialect } from '../dialects/index.ts';
+import type { BodyHold } from '../limits/body-shares.ts';
+import { noRoom } from './answer-share.ts';
 import { ClientGoneError } from './read-body.ts';
 
 const STREAM_HEADERS = {
@@ -39,6 +42,8 @@ export class ClientWriter {
   #keepAlive: NodeJS.Timeout | undefined;
   #stall: NodeJS.Timeout | undefined;
   #lastWords: NodeJS.Timeout | undefined;
+  /** What waits for a client that does not read, of the share of its tenant. */
+  #unread: BodyHold | undefined;
   #onOver: ((why: Error) => void) | undefined;
   #draining = false;
   #mayGoOn = false;
@@ -58,6 +63,11 @@ export class ClientWriter {
     this.#dialect = dialect;
     this.#requestId = requestId;
     response.on('close', () => this.#closed());
+  }
+
+  /** From now on what the client has not read is held of the share of its tenant. */
+  countUnread(hold: BodyHold): void {
+    this.#unread = hold;
   }
 
   /** Why the call is over before its answer is complete; undefined as long as it goes on. */
@@ -122,15 +132,35 @@ export class ClientWriter {
     }
     this.#isBusy = true;
     this.#isBetweenEvents = endsWithBlank(data);
-    if (this.#response.write(data) || this.#draining) return;
+    if (this.#response.write(data)) return;
+    this.#holdUnread();
+    if (this.#draining) return;
     this.#draining = true;
     upstream.pause();
     this.#stall = setTimeout(() => this.#response.destroy(), STALL_MS);
     this.#response.once('drain', () => {
       clearTimeout(this.#stall);
       this.#draining = false;
+      this.#unread?.keep(this.#response.writableLength);
       upstream.resume();
     });
+  }
+
+  /** A client that does not read has its call cut where there is no room for what it has not read. */
+  #holdUnread(): void {
+    const { writableLength } = this.#response;
+    const error = this.#unread && noRoom(this.#unread, this.#unread.keep(writableLength));
+    if (error === undefined) return;
+    this.#unread?.keepAnyway(writableLength);
+    this.cut(new DialectError(error));
+  }
+
+  /** Nothing more is to come. Whoever made the answer held it until now. */
+  #holdRest(): void {
+    const { writableLength } = this.#response;
+    this.#unread?.keepAnyway(writableLength);
+    countUnread(this.#response, writableLength);
+    this.#response.once('finish', () => this.#unread?.release());
   }
 
   /** Ends a stream, after `data` if given. */
@@ -141,6 +171,7 @@ export class ClientWriter {
     this.#openStream();
     if (data === undefined) this.#response.end();
     else this.#response.end(data);
+    this.#holdRest();
   }
 
   sendWhole(body: Buffer, contentType = 'application/json'): void {
@@ -150,6 +181,7 @@ export class ClientWriter {
     // Node writes latin1 text together with the headers, and bytes in a second write.
     if (body.byteLength <= TEXT_MAX) this.#response.end(body.toString('latin1'), 'latin1');
     else this.#response.end(body);
+    this.#holdRest();
   }
 
   /** Sends an error: as the last event of an open stream, else as a whole answer with `retryAfterMs` in Retry-After. */
@@ -192,6 +224,7 @@ export class ClientWriter {
     clearInterval(this.#keepAlive);
     clearTimeout(this.#stall);
     clearTimeout(this.#lastWords);
+    this.#unread?.release();
     if (this.#response.writableFinished) return;
     this.gone = true;
     this.#onOver?.(new ClientGoneError('The client left.'));

@@ -98,7 +98,9 @@ async function countBody(
     const unable = model.members.flatMap(({ endpoint }) => (mayFetch(endpoint.mediaHosts, media) ? [] : [endpoint]));
     const member = model.pick(undefined, unable, principal.namespace);
     const counted =
-      member === undefined ? undefined : await ask(deps, member, { dialect, body, signal: open.signal, ...stored });
+      member === undefined
+        ? undefined
+        : await askWithin(deps, member, { dialect, principal, body, signal: open.signal, ...stored });
     if (counted !== undefined) return counted;
     const history = (stored.history ?? []).reduce((sum, item) => sum + tokensOfItem(item), 0);
     return estimateTokens(dialect, body) + history;
@@ -125,6 +127,21 @@ interface Question extends StoredInput {
   dialect: Counted;
   body: Json;
   signal: AbortSignal;
+}
+
+/** Asks within the tenant's share of the server. A caller beyond it has an estimate. */
+async function askWithin(
+  deps: ModelRouterDeps,
+  member: Member,
+  { principal: { namespace }, ...question }: Question & { principal: Principal },
+): Promise<number | undefined> {
+  const { counts } = member.endpoint;
+  if (counts.take(namespace, 1) !== 'taken') return undefined;
+  try {
+    return await ask(deps, member, question);
+  } finally {
+    counts.give(namespace, 1);
+  }
 }
 
 async function ask(

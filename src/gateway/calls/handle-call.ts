@@ -86,7 +86,7 @@ interface Running {
   plain: PlainRoute | undefined;
 }
 
-type Origin = Omit<Incoming, 'bytes' | 'hold'>;
+type Origin = Omit<Incoming, 'bytes' | 'hold' | 'kept'>;
 
 async function run(running: Running, request: IncomingMessage, origin: Origin): Promise<void> {
   requireScope(origin.principal);
@@ -108,12 +108,15 @@ async function runOpen(
   const standings = deps.limiter.isMetered(principal) ? new Standings() : undefined;
   if (standings !== undefined) await countRequest(deps, client, { standings, ...origin });
   const hold = holdOf(deps, principal);
+  const kept = holdOf(deps, principal);
+  client.countUnread(holdOf(deps, principal));
   try {
     // No variable here holds the bytes: the call lets go of them before this function ends.
     const isForm = plain !== undefined && PLAIN_ROUTES[plain].isForm;
     const { call, model } = await admitAny(deps, plain, {
       ...origin,
       hold,
+      kept,
       bytes: await unlessOver(client, readBody(request, { limit: BODY_MAX, hold, clock: deps.clock, isForm })),
     });
     open.narrow(call.inspection.model);
@@ -123,6 +126,7 @@ async function runOpen(
     await serveWithin(deps, { call, model, client, summary, standings, open });
   } finally {
     hold.release();
+    kept.release();
   }
 }
 
@@ -209,7 +213,7 @@ async function admitAny(deps: ModelRouterDeps, plain: PlainRoute | undefined, in
   return plain === undefined ? admit(deps, incoming) : admitPlain(deps, incoming, plain);
 }
 
-/** The place of one body: within the share of the caller's tenant. */
+/** The place of one body or answer: within the share of the caller's tenant. */
 export function holdOf(
   { bodies, ceilings }: Pick<ModelRouterDeps, 'bodies' | 'ceilings'>,
   { namespace }: Principal,
@@ -233,7 +237,7 @@ const BILLED: ReadonlySet<CallOutcome> = new Set(['ok', 'client_closed', 'cut'])
 
 /**
  * Bills what the engine reported last. Of a stream that the client left or the gateway cut, what it did not report is
- * estimated: the prompt by its bytes, and the output by what was passed on. An answer that the model server broke off or
+ * estimated: the prompt by its bytes, and the output by what was passed on since it was counted last. An answer that the model server broke off or
  * refused costs nothing, nor does one that was over before its first byte.
  */
 function bill({ meter }: ModelRouterDeps, call: Call, served: Served, held: BudgetHold | undefined): void {
@@ -241,9 +245,8 @@ function bill({ meter }: ModelRouterDeps, call: Call, served: Served, held: Budg
   const { outcome, receiver, firstByteAt } = served;
   if (prices === undefined) return;
   if (receiver === undefined || firstByteAt === undefined || !BILLED.has(outcome)) return;
-  const { usage } = receiver.facts;
-  // Engines that report as they go count the output. Others report the input alone, with an output of 0 or 1.
-  const isEstimate = outcome !== 'ok' && (usage?.outputTokens ?? 0) <= 1;
+  const { usage, estimatedOutputTokens } = receiver.facts;
+  const isEstimate = outcome !== 'ok' && (usage === undefined || estimatedOutputTokens > usage.outputTokens);
   const by = asCreatedBy(principal);
   const accounts = held?.accounts ?? [];
   const billed = { namespace: principal.namespace, by, model: inspection.model, prices, accounts };
@@ -255,7 +258,7 @@ function usageOf(call: Call, { receiver, outcome, firstByteAt }: Served): Usage 
   if (receiver === undefined) return undefined;
   const { usage, estimatedOutputTokens } = receiver.facts;
   if (usage !== undefined) {
-    // Early events report the input with an output of 0 or 1.
+    // Early events report the input, with an output of which most is still to come.
     return outcome === 'ok' ? usage : { ...usage, outputTokens: Math.max(usage.outputTokens, estimatedOutputTokens) };
   }
   if (firstByteAt === undefined || outcome === 'client_error') return undefined;
@@ -313,15 +316,12 @@ function sessionOf({ headers }: IncomingMessage): string | undefined {
   return undefined;
 }
 
-const ANTHROPIC_HEADERS = ['anthropic-version', 'anthropic-beta'] as const;
 const HEADER_VALUE = /^[\w.,: -]{1,1024}$/;
 
-/** What a client of Anthropic says of its call in headers: which version and which trials it speaks. */
-function anthropicHeadersOf({ headers }: IncomingMessage): string[] {
-  return ANTHROPIC_HEADERS.flatMap((name) => {
-    const value = headers[name];
-    return typeof value === 'string' && HEADER_VALUE.test(value) ? [name, value] : [];
-  });
+function anthropicHeadersOf({ headers }: IncomingMessage): Call['anthropicHeaders'] {
+  const said = (value: unknown): string | undefined =>
+    typeof value === 'string' && HEADER_VALUE.test(value) ? value : undefined;
+  return { version: said(headers['anthropic-version']), trials: said(headers['anthropic-beta']) };
 }
 
 /** The id that the app in front gave the request: header, log and error body agree. */

@@ -10,7 +10,7 @@ import type { BudgetHold } from '../limits/budget-holds.ts';
 import { LimitError } from '../limits/limiter.ts';
 import type { Call } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
-import { mostTokens } from './most-tokens.ts';
+import { mostInput, mostTokens } from './most-tokens.ts';
 
 /** Milliseconds that a call waits for room in a budget, and between two looks at it. */
 const WAIT_MS = 60_000;
@@ -62,11 +62,13 @@ export async function letIn(
 ): Promise<BudgetHold> {
   const { holds, hurry, clock } = deps;
   const until = clock.monotonic() + WAIT_MS;
+  let prompt: number | undefined;
   for (;;) {
     // The price may have changed while the call waited.
     const { prices } = model;
     call.prices = prices;
-    const cost = prices === undefined ? 0n : mostCost(call, model, prices);
+    if (prices !== undefined) prompt ??= mostInput(call);
+    const cost = prices === undefined ? 0n : mostCost(call, model, prices, prompt);
     const taken = await holds.take(call.principal, prices, cost);
     if ('hold' in taken) return taken.hold;
     if ('spent' in taken) throw spentError(client, call.dialect, taken.spent);
@@ -82,9 +84,9 @@ export async function letIn(
 }
 
 /** What a call may cost at most, in millionths of a millionth of the currency. */
-function mostCost(call: Call, model: Model, prices: TokenPrices): bigint {
+function mostCost(call: Call, model: Model, prices: TokenPrices, prompt: number | undefined): bigint {
   const cached = compareMoney(prices.cachedInput, prices.input) > 0 ? prices.cachedInput : prices.input;
-  return exactCostOfTokens({ ...mostTokens(call, model), cached: 0 }, { ...prices, input: cached });
+  return exactCostOfTokens({ ...mostTokens(call, model, prompt), cached: 0 }, { ...prices, input: cached });
 }
 
 /**
@@ -92,7 +94,17 @@ function mostCost(call: Call, model: Model, prices: TokenPrices): bigint {
  * @throws DialectError 401, 403, 404
  */
 export function askAgain(deps: Pick<ModelRouterDeps, 'catalog' | 'caller'>, call: Call): void {
-  const principal = deps.caller(call.principal);
+  const principal = callerNow(deps, call.principal);
+  findModel(deps, principal, call.inspection.model);
+  call.principal = principal;
+}
+
+/**
+ * The caller of what waited, as it is now.
+ * @throws DialectError 401, 403
+ */
+export function callerNow({ caller }: Pick<ModelRouterDeps, 'caller'>, before: Principal): Principal {
+  const principal = caller(before);
   if (principal === undefined)
     throw new DialectError({
       status: 401,
@@ -100,6 +112,5 @@ export function askAgain(deps: Pick<ModelRouterDeps, 'catalog' | 'caller'>, call
         'The API key was revoked or deleted, or has expired, while the call waited. Use another key, or sign in again.',
     });
   requireScope(principal);
-  findModel(deps, principal, call.inspection.model);
-  call.principal = principal;
+  return principal;
 }

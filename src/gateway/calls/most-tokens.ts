@@ -1,11 +1,8 @@
 import { isObject, type Json } from '../../lib/json.ts';
 import type { Model } from '../balance/model.ts';
+import { mostOfItem, mostOfPrompt, SOUND_BYTES_PER_TOKEN } from '../dialects/index.ts';
 import type { Call } from './call.ts';
 
-/** The estimate of a prompt has four bytes for a token. No tokeniser makes more of a text than a token of each byte. */
-const MOST_TO_ESTIMATE = 4;
-/** Whisper makes 50 tokens of a second, and no codec for speech takes less than 750 bytes. */
-const AUDIO_BYTES_PER_TOKEN = 15;
 /** Of an answer without a limit, where no server of the model says how long its context is. Few are longer. */
 const OUTPUT_TOKENS = 131_072;
 /** More than any call takes. */
@@ -27,17 +24,24 @@ const COMPARED = [
 const TOKENS_PER_PAIR = 128;
 
 /** The tokens that a call may take at most, as far as anybody knows before it is sent. */
-export function mostTokens(call: Call, model: Model): { input: number; output: number } {
-  const { body, bytes, plain, promptTokens } = call;
+export function mostTokens(call: Call, model: Model, prompt = mostInput(call)): { input: number; output: number } {
+  const { body, plain } = call;
   const context = contextOf(model);
-  const isAudio = plain?.form !== undefined;
-  const prompt = isAudio
-    ? bytes.length / AUDIO_BYTES_PER_TOKEN
-    : promptTokens * MOST_TO_ESTIMATE + (COMPARES.has(plain?.route) ? repeatedTokens(body) : 0);
   // Other calls than those in a dialect may have many inputs, each as long as a context.
-  const input = Math.min(Math.ceil(Math.max(prompt, promptTokens)), plain === undefined ? context : MOST_TOKENS);
+  const input = Math.min(prompt, plain === undefined ? context : MOST_TOKENS);
   if (WITHOUT_TEXT.has(plain?.route)) return { input, output: 0 };
   return { input, output: Math.min(outputLimit(body, context) * answersOf(body), MOST_TOKENS) };
+}
+
+/** The tokens of a prompt at most, whatever the context of its model is. It takes a look at the whole body. */
+export function mostInput({ body, bytes, plain, promptTokens, history, references }: Call): number {
+  if (plain?.form !== undefined) return Math.max(promptTokens, Math.ceil(bytes.length / SOUND_BYTES_PER_TOKEN));
+  const repeated = COMPARES.has(plain?.route) ? repeatedTokens(body) : 0;
+  const stored = [...history, ...[...references.values()].flat()];
+  return Math.max(
+    promptTokens,
+    stored.reduce((sum, item) => sum + mostOfItem(item), mostOfPrompt(body, bytes.length) + repeated),
+  );
 }
 
 /** The tokens at most of a text that is read once more for each further one that it is compared with. */
@@ -82,7 +86,7 @@ function limitsIn(body: Json): number[] {
 }
 
 /** How many answers it asks for: each has the whole length. */
-function answersOf({ n, n_cmpl: ofLlama, best_of: bestOf, prompt }: Json): number {
+export function answersOf({ n, n_cmpl: ofLlama, best_of: bestOf, prompt }: Json): number {
   const each = Math.max(1, ...[n, ofLlama, bestOf].filter((count) => typeof count === 'number'));
   // One list of numbers is one prompt in tokens.
   const isBatch = Array.isArray(prompt) && prompt.some((one) => typeof one !== 'number');

@@ -47,6 +47,6 @@ function stopping(): DialectError {
   return new DialectError({
     status: 503,
     message:
-      'This replica of the gateway stops, and the answer took longer than the time that calls get to end. Send the call again: another replica answers.',
+      'Service unavailable: this replica of the gateway stops, and the answer took longer than the time that calls get to end. Send the call again: another replica answers.',
   });
 }

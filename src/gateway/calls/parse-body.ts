@@ -37,8 +37,15 @@ export function parseBody(bytes: Buffer): unknown {
     const name = nameTwice(bytes);
     throw ambiguous(name, `The name '${name}' stands twice in one object of the request body. Send it once.`);
   }
-  // Numbers at the top are for the gateway or the server, all others that are kept are data of the caller.
-  return withWholeSeed(withExactNumbers(body, bytes, isFreeData, 1), text);
+  // Numbers at the top are for the gateway or the server, all others that are kept are read by nobody here.
+  return withWholeSeed(withExactNumbers(body, bytes, isUnread, 1), text);
+}
+
+/** Fields at the top in which the gateway reads numbers. */
+const READ: ReadonlySet<string> = new Set(['tools', 'thinking', 'prompt']);
+
+function isUnread(name: string, parent: Json, isTop: boolean): boolean {
+  return (isTop && !READ.has(name)) || isFreeData(name, parent, isTop);
 }
 
 function parsed(text: string): unknown {

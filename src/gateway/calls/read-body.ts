@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type BodyErrors, BodyReader, TOO_SLOW } from '../../lib/body-reader.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { countStructure } from '../../lib/json-structure.ts';
+import { countNames, countStructure } from '../../lib/json-structure.ts';
 import { whoCanChange } from '../../resources/tenants/who-can-change.ts';
 import { DialectError } from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-shares.ts';
@@ -9,6 +9,10 @@ import { LimitError } from '../limits/limiter.ts';
 
 /** Parsing a million may block every other call for more than a second. No prompt has that many. */
 const STRUCTURE_MAX = 500_000;
+/** Different names of members, each of which takes the parser some microseconds. The tools of a large agent have a tenth. */
+const NAMES_MAX = 20_000;
+/** Bytes of the shortest member with a name of its own, about. */
+const MEMBER_BYTES = 6;
 /** A parsed object, array or value takes 20 to 100 bytes. */
 const STRUCTURE_BYTES = 64;
 /** A Buffer of its own for each piece that arrives. A client may send its body byte by byte. */
@@ -60,6 +64,7 @@ export async function readBody(
     const bytes = chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
     hold.give(chunks.length * CHUNK_BYTES);
     // A short body cannot have too many pieces, and counting would cost as much as parsing.
+    if (!isForm) refuseManyNames(bytes);
     if (!isForm && !(bytes.length <= STRUCTURE_MAX && hold.bodies.isCalm)) holdPieces(hold, bytes, STRUCTURE_MAX);
     return bytes;
   } catch (error) {
@@ -76,8 +81,19 @@ export function textHolder(hold: BodyHold): (text: string) => void {
   let pieces = 0;
   return (text) => {
     holdBytes(hold, text.length);
-    pieces += holdPieces(hold, Buffer.from(text), STRUCTURE_MAX - pieces);
+    const json = Buffer.from(text);
+    refuseManyNames(json);
+    pieces += holdPieces(hold, json, STRUCTURE_MAX - pieces);
   };
+}
+
+/** @throws BodyTooLargeError */
+function refuseManyNames(json: Buffer): void {
+  if (json.length < NAMES_MAX * MEMBER_BYTES || countStructure(json, NAMES_MAX) <= NAMES_MAX) return;
+  if (countNames(json, NAMES_MAX) > NAMES_MAX)
+    throw new BodyTooLargeError(
+      `The objects of the request body, or of a stored response that it continues, have more than ${NAMES_MAX} different names. Send lists in place of objects, or send long data as one string.`,
+    );
 }
 
 /** Holds what the pieces of a JSON text take when it is parsed. Returns how many there are. */

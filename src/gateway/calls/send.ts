@@ -3,7 +3,13 @@ import type { Dispatcher } from 'undici';
 import type { CeilingsOf } from '../../access/ceilings.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Member, Model } from '../balance/model.ts';
-import { DialectError, parseInput, type StreamTranslator, type TranslationContext } from '../dialects/index.ts';
+import {
+  DialectError,
+  isSaidInChat,
+  parseInput,
+  type StreamTranslator,
+  type TranslationContext,
+} from '../dialects/index.ts';
 import type { Endpoint, Flight } from '../endpoint.ts';
 import { mayFetch, serves } from '../find-model.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
@@ -55,7 +61,10 @@ export async function tryMember(serving: Serving, member: Member, further?: Furt
   const { endpoint } = member;
   try {
     const request = further?.request ?? upstreamRequest(call, member);
-    if (further === undefined) served.route = request.native ? 'native' : 'translated';
+    if (further === undefined) {
+      served.route = request.native ? 'native' : 'translated';
+      served.joinsSystem = request.joinsSystem;
+    }
     client.route = routeOf(served, endpoint);
     let result = await send(serving, endpoint, { request, answer: further?.answer });
     if (wasIdle(serving, endpoint, result)) {
@@ -70,7 +79,7 @@ export async function tryMember(serving: Serving, member: Member, further?: Furt
     }
     return failure;
   } finally {
-    endpoint.inFlight -= 1;
+    endpoint.leave(call);
     deps.queue.freed(endpoint);
   }
 }
@@ -113,14 +122,16 @@ async function send(
   };
   const free = (): void => {
     // A translated answer repeats parts of its request.
-    if (!request.native || isStored(call)) return;
+    if (!request.native) return;
     letGo(call);
-    request.body = NO_BYTES;
+    if (!call.mayRetry) request.body = NO_BYTES;
   };
   const onFirstByte = (): void => {
     served.firstByteAt ??= deps.clock.monotonic();
     begun();
     if (!isStream) return;
+    endpoint.begun(call);
+    deps.queue.freed(endpoint);
     // A stream may last for minutes. Other calls need not wait for its end, nor does it need its body.
     endpoint.breaker.release(tenant);
     if (!mayGoOn) free();
@@ -162,9 +173,10 @@ function withdrawn({ inspection: { model } }: Call): DialectError {
 }
 
 /** Whether another server of the model could go on with the stream. A body that is kept for that leaves others their room. */
-function couldGoOn({ call, model }: Serving, { native }: UpstreamRequest): boolean {
+function couldGoOn({ call, model }: Serving, { native, joinsSystem }: UpstreamRequest): boolean {
   if (!call.inspection.stream || model.members.length < 2 || call.plain !== undefined || call.compacts) return false;
-  return !native || (call.dialect !== 'responses' && call.hold.hasRoom);
+  if (!native) return true;
+  return (call.dialect === 'chat' || isSaidInChat(call.body, joinsSystem)) && call.hold.hasRoom;
 }
 
 function receiverFor(deps: Omit<ReceiverDeps, 'context'>, answer: StreamTranslator | undefined): AnswerReceiver {

@@ -2,6 +2,7 @@ import type { Principal } from '../../access/principal.ts';
 import { hash32 } from '../balance/hash.ts';
 import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
+import type { Endpoint } from '../endpoint.ts';
 import { DialectError, promptPrefix } from '../dialects/index.ts';
 import { LimitError } from '../limits/limiter.ts';
 import type { RetryBudgets } from '../limits/retry-budgets.ts';
@@ -145,9 +146,13 @@ async function serveOnce(
     const withRoom = !isRetry;
     let member = withRoom && deps.queue.isWaitedFor(model) ? undefined : model.pick(key, tried, tenant, withRoom);
     if (member !== undefined && isRetry && (!call.mayRetry || served.crashes >= MAX_CRASHES || !retries.spend())) break;
-    if (member !== undefined) member.endpoint.inFlight += 1;
+    if (member !== undefined) member.endpoint.enter(call);
     else if (withRoom && model.pick(key, tried, tenant) !== undefined) {
-      if (elsewhereFirst && fallbacksOf(deps, call, model, 'full').some((other) => hasRoom(deps, other, tenant)))
+      if (
+        elsewhereFirst &&
+        isFull(deps, model, tried, tenant) &&
+        fallbacksOf(deps, call, model, 'full').some((other) => hasRoom(deps, other, tenant))
+      )
         return { served, failure: FULL_HERE };
       const turn = await waitForTurn({ deps, call, client, served }, model, key);
       if (turn === undefined) break;
@@ -175,6 +180,15 @@ function hasRoom({ queue }: ServeDeps, model: Model, tenant: string): boolean {
   return !queue.isWaitedFor(model) && model.pick(undefined, [], tenant, true) !== undefined;
 }
 
+/** Whether its servers have as many calls as they do well, with those that wait until a prompt is read. */
+function isFull({ queue }: ServeDeps, model: Model, tried: readonly Endpoint[], tenant: string): boolean {
+  const open = model.members
+    .map(({ endpoint }) => endpoint)
+    .filter((one) => one.available && one.breaker.permits(tenant) && !tried.includes(one));
+  const free = open.reduce((sum, { window, inFlight }) => sum + Math.max(0, window.size - inFlight), 0);
+  return (queue.lineOf(model, tenant)?.waiting ?? 0) >= free;
+}
+
 interface Waiting {
   deps: ServeDeps;
   call: Call;
@@ -199,6 +213,7 @@ async function waitForTurn(
       prices,
       key,
       unable: (now) => unable(now, call),
+      prompt: call,
       tokens: likelyTokens(call),
       bytes: hold.held,
       onLeave: (leave) => client.onOver(leave),
@@ -224,7 +239,7 @@ function askAtTurn(deps: ServeDeps, call: Call, client: ClientWriter, { member, 
     askAgain(deps, call);
     requireBudget(deps, client, call);
   } catch (error) {
-    member.endpoint.inFlight -= 1;
+    member.endpoint.leave(call);
     charge.correct(0);
     deps.queue.freed(member.endpoint);
     throw error;

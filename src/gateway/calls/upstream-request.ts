@@ -7,15 +7,18 @@ import {
   chooseUpstream,
   DialectError,
   dialectsWithSalt,
+  fieldsForOutside,
   forOutside,
   quirksOf,
   refuseImagesInText,
   ROUTES,
   translateRequest,
+  trialsForOutside,
   withUsage,
   type Dialect,
   type GoingOn,
   type Quirks,
+  type RequestOptions,
   type Told,
 } from '../dialects/index.ts';
 import { pathAt } from '../discovery/types.ts';
@@ -34,12 +37,19 @@ export interface UpstreamRequest {
   native: boolean;
   path: string;
   body: Buffer;
+  /** What the endpoint puts between texts of the system, where it has the client's body of messages and that is known. */
+  joinsSystem?: string | undefined;
   /** By default JSON. */
   contentType?: string;
   /** What the endpoint asks for. */
   credential: EngineCredential | undefined;
   /** The endpoint is outside the cluster. */
   isOutside: boolean;
+}
+
+interface Begun {
+  told: Told;
+  joinsSystem: string | undefined;
 }
 
 type Sent = Omit<UpstreamRequest, 'credential' | 'isOutside'>;
@@ -60,28 +70,48 @@ export function upstreamRequest(call: Call, member: Member): UpstreamRequest {
   return { ...request, credential, isOutside };
 }
 
-/** Undefined where the endpoint cannot go on with the answer as if it had begun it. */
+/**
+ * Undefined where the endpoint cannot go on with the answer as if it had begun it.
+ *
+ * @param begun what the client has, and what the first endpoint put between texts of the system
+ */
 export function requestToGoOn(
   call: Call,
   member: Member,
-  told: Told,
+  begun: Begun,
 ): { request: UpstreamRequest; goingOn: GoingOn } | undefined {
   const { endpoint, upstreamModel } = member;
   const { probe, credential, isOutside } = endpoint;
   if (probe?.dialects.includes('chat') !== true || isOutside) return undefined;
   const quirks = quirksOf(probe.engine, probe.version, upstreamModel);
-  const goingOn = bodyToGoOn(bodyFor('chat', call, member, quirks), told, quirks);
+  const whole = unlessRefused(() => bodyFor('chat', call, member, { quirks, joinsSystem: begun.joinsSystem }));
+  const goingOn = whole && bodyToGoOn(whole, begun.told, quirks);
   if (goingOn === undefined) return undefined;
   const body = Buffer.from(JSON.stringify(withSalt(goingOn.body, call, endpoint, quirks)));
   const path = pathAt(probe, ROUTES.chat);
   return { request: { dialect: 'chat', native: false, path, body, credential, isOutside }, goingOn };
 }
 
-function bodyFor(dialect: Dialect, call: Call, { upstreamModel, contextLength }: Member, quirks: Quirks): Json {
+/** The first engine took what this one does not. */
+function unlessRefused(body: () => Json): Json | undefined {
+  try {
+    return body();
+  } catch (error) {
+    if (error instanceof DialectError) return undefined;
+    throw error;
+  }
+}
+
+function bodyFor(
+  dialect: Dialect,
+  call: Call,
+  { upstreamModel, contextLength }: Member,
+  engine: Pick<RequestOptions, 'quirks' | 'joinsSystem'>,
+): Json {
   const { history, references, prices } = call;
   return translateRequest(call.dialect, dialect, call.body, {
+    ...engine,
     model: upstreamModel,
-    quirks,
     history,
     references,
     contextLength,
@@ -101,12 +131,13 @@ function dialectRequest(call: Call, member: Member): Sent {
   }
   const { dialect, native } = choice;
   const path = pathAt(probe ?? { prefix: '' }, ROUTES[dialect]);
-  const translated = bodyFor(dialect, call, member, quirks);
+  const translated = bodyFor(dialect, call, member, { quirks });
   const salted = dialect === 'messages' ? translated : withSalt(translated, call, endpoint, quirks);
-  const body = endpoint.isOutside ? forOutside(salted) : salted;
+  const body = endpoint.isOutside ? forOutside(salted, dialect) : salted;
   return {
     dialect,
     native,
+    joinsSystem: native ? quirks.joinsSystem : undefined,
     path,
     body: native ? spliceBody(call.bytes, call.body, body) : Buffer.from(JSON.stringify(body)),
   };
@@ -122,10 +153,13 @@ function plainRequest(call: Call, { route, form }: PlainCall, { endpoint, upstre
   const path = pathAt(probe ?? { prefix: '' }, probe?.plainPaths[route] ?? PLAIN_ROUTES[route].upstream[0]);
   // The answers are read as those of chat, which has usage under the same names.
   const request = { dialect: 'chat', native: true, path } as const;
-  if (form !== undefined) return { ...request, ...writeForm(adjustedForm(form, upstreamModel, inspection.stream)) };
+  if (form !== undefined) {
+    const fields = endpoint.isOutside ? fieldsForOutside(form, route) : form;
+    return { ...request, ...writeForm(adjustedForm(fields, upstreamModel, inspection.stream)) };
+  }
   const quirks = quirksOf(probe?.engine ?? 'unknown', probe?.version, upstreamModel);
   const salted = withSalt(adjusted(body, upstreamModel, inspection.stream), call, endpoint, quirks);
-  const sent = endpoint.isOutside ? forOutside(salted) : salted;
+  const sent = endpoint.isOutside ? forOutside(salted, route) : salted;
   return { ...request, body: spliceBody(bytes, body, sent) };
 }
 
@@ -162,8 +196,12 @@ function acceptOf({ inspection, plain }: Call): string {
 
 function anthropicHeadersOf({ anthropicHeaders }: Call, { native, dialect, isOutside }: UpstreamRequest): string[] {
   if (dialect !== 'messages') return [];
-  const said = native ? anthropicHeaders : [];
-  return isOutside && !said.includes(ANTHROPIC_VERSION[0]) ? [...said, ...ANTHROPIC_VERSION] : [...said];
+  const { version, trials } = native ? anthropicHeaders : {};
+  const told = trials !== undefined && isOutside ? trialsForOutside(trials) : trials;
+  return [
+    ...(version !== undefined ? [ANTHROPIC_VERSION[0], version] : isOutside ? ANTHROPIC_VERSION : []),
+    ...(told === undefined ? [] : ['anthropic-beta', told]),
+  ];
 }
 
 function credentialHeader({ credential, dialect, isOutside }: UpstreamRequest): string[] {

@@ -3,30 +3,21 @@ import {
   compacted,
   DialectError,
   errorInAnswer,
+  failedWith,
   observeBody,
   readAnswer,
   readAnswerExactly,
   translateResponse,
   withoutMark,
   withState,
+  type ClientError,
 } from '../dialects/index.ts';
-import {
-  AnswerTooLongError,
-  HELD_MAX,
-  type AnswerFacts,
-  type AnswerReceiver,
-  type ReceiverDeps,
-} from './answer-receiver.ts';
+import { keepAnswer, keepParsed } from './answer-share.ts';
+import { NO_FACTS, type AnswerReceiver, type ReceiverDeps } from './answer-receiver.ts';
+import { HeldAnswer } from './held-answer.ts';
 import { isTranscription } from '../plain-routes.ts';
 import { isStored, stateOf } from './call.ts';
-
-const NO_FACTS: AnswerFacts = {
-  usage: undefined,
-  estimatedOutputTokens: 0,
-  items: [],
-  responseId: undefined,
-  error: undefined,
-};
+import { withoutKey } from './without-key.ts';
 
 const TEXT_TYPE = /^(?:text\/(?!html|event-stream)|application\/x-subrip)/;
 const SOUND_TYPE = /^(?:audio\/|application\/octet-stream)/;
@@ -38,8 +29,7 @@ class NotJsonError extends Error {
 /** Holds a whole JSON answer until it is complete: when the server dies half way, another endpoint may still answer. */
 export class WholeReceiver implements AnswerReceiver {
   readonly #deps: ReceiverDeps;
-  readonly #chunks: Buffer[] = [];
-  #size = 0;
+  readonly #held = new HeldAnswer();
   #answer: Buffer = Buffer.alloc(0);
   /** The media type of an answer that is no JSON. */
   #otherType: string | undefined;
@@ -61,16 +51,27 @@ export class WholeReceiver implements AnswerReceiver {
   }
 
   data(chunk: Buffer): void {
-    this.#size += chunk.length;
-    if (this.#size > HELD_MAX) throw new AnswerTooLongError(`The answer is longer than ${HELD_MAX} bytes.`);
-    this.#chunks.push(chunk);
+    if (!this.#held.add(chunk)) this.end();
+    else keepAnswer(this.#deps.call.kept, this.#held.kept);
   }
 
   end(): void {
+    this.#end();
+    // The client gets what is there, which frees it.
+    this.#deps.call.kept.keepAnyway(this.#answer.length);
+  }
+
+  #end(): void {
     const { call, request, context, onFirstByte } = this.#deps;
-    const whole =
-      this.#chunks.length === 1 && this.#chunks[0] ? this.#chunks[0] : Buffer.concat(this.#chunks, this.#size);
+    const beyond = this.#held.factsBeyond(request.dialect, call.plain !== undefined);
+    if (beyond !== undefined) {
+      this.facts = beyond;
+      onFirstByte();
+    }
+    const whole = this.#held.whole();
     const bytes = this.#otherType === undefined ? withoutMark(whole) : whole;
+    // An answer for which there is no room has not begun: it costs nothing.
+    if (!request.native || call.dialect === 'responses') keepParsed(call.kept, bytes);
     onFirstByte();
     if (request.native) {
       const error = errorInAnswer(bytes);
@@ -78,8 +79,9 @@ export class WholeReceiver implements AnswerReceiver {
       // Servers of embeddings answer with a list, too.
       const isAnswer = this.#otherType !== undefined || looksLikeObject(bytes, call.plain !== undefined);
       if (!isAnswer) throw new NotJsonError('The answer is not a JSON object.');
-      this.facts = { ...NO_FACTS, ...observeBody(call.dialect, bytes) };
-      this.#answer = this.#corrected(bytes);
+      const { error: failure, ...observed } = observeBody(call.dialect, bytes);
+      this.facts = { ...NO_FACTS, ...observed };
+      this.#answer = this.#corrected(bytes, failure);
       return;
     }
     const { body, usage, items } = translateResponse(request.dialect, call.dialect, readAnswer(bytes), context);
@@ -88,19 +90,23 @@ export class WholeReceiver implements AnswerReceiver {
     this.#answer = Buffer.from(JSON.stringify(call.compacts ? compacted(body) : body));
   }
 
-  /** The answer with what is true of it. */
-  #corrected(bytes: Buffer): Buffer {
-    const { call } = this.#deps;
+  /** The answer with what is true of it, and with nothing of the inside in the error of a failed response. */
+  #corrected(bytes: Buffer, failure: ClientError | undefined): Buffer {
+    const { call, request } = this.#deps;
     const state = stateOf(call);
-    if (state === undefined) return bytes;
+    if (state === undefined && failure === undefined) return bytes;
     const said = readAnswerExactly(bytes) as Json;
-    const response = withState(said, state);
+    const told = failure === undefined ? said : { ...said, error: failedWith(withoutKey(request.credential, failure)) };
+    const response = state === undefined ? told : withState(told, state);
     if (isStored(call)) this.response = response;
     return response === said ? bytes : Buffer.from(JSON.stringify(response));
   }
 
   finish(): void {
-    this.#deps.client.sendWhole(this.#answer, this.#otherType);
+    const { client, call } = this.#deps;
+    // From now on it is what the client has not read.
+    call.kept.release();
+    client.sendWhole(this.#answer, this.#otherType);
   }
 
   /** Nothing to do: nothing is passed on before the end, so the caller answers. */

@@ -67,3 +67,21 @@ export function textValue(value: unknown): string {
 export function excerpt(value: unknown): string {
   return (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined')).slice(0, 60);
 }
+
+/** What engines read in every dialect, and the published ones have in chat at most. */
+export const OF_ENGINES = [
+  'frequency_penalty',
+  'presence_penalty',
+  'seed',
+  'logit_bias',
+  'chat_template_kwargs',
+  'min_p',
+  'repetition_penalty',
+] as const;
+
+/** The stop strings of a body in the form of OpenAI: one, or a list. Throws DialectError. */
+export function parseStop(stop: unknown): string[] {
+  if (stop === undefined || stop === null) return [];
+  if (typeof stop === 'string') return [stop];
+  return arrayAt(stop, 'stop').map((value, position) => stringAt(value, `stop[${position}]`));
+}

@@ -1,11 +1,13 @@
 import { isObject, type Json } from '../../lib/json.ts';
 import { objectsOf } from './fields.ts';
+import { withoutBillingBlock } from './inspect/billing-line.ts';
 import type { Quirks } from './quirks.ts';
 import type { ClientError } from './types.ts';
 
+// OpenCode sends a call again only where an error inside a stream has such words as its first two.
 export const BROKE_OFF: ClientError = {
   status: 502,
-  message: 'The model server broke off in the middle of the answer. Try again.',
+  message: 'Connection lost: the model server broke off in the middle of the answer. Try again.',
 };
 
 /** What a client has of an answer that broke off. */
@@ -58,21 +60,85 @@ const SAME_FOR_THE_REST = new Set([
   'cache_salt',
 ]);
 
+/** What bodies of messages and responses may have beside: their translation says as much. */
+const SAID_IN_CHAT = new Set([
+  ...SAME_FOR_THE_REST,
+  'system',
+  'stop_sequences',
+  'tool_choice',
+  'thinking',
+  'output_config',
+  'cache_control',
+  'input',
+  'instructions',
+  'max_output_tokens',
+  'reasoning',
+  'text',
+  'include',
+  'previous_response_id',
+  'truncation',
+  'background',
+]);
+
+/**
+ * Whether a chat body says to an engine what a body of messages or responses says. Engines read other members there, too,
+ * and each joins texts of the system in its own way.
+ *
+ * @param joinsSystem what the engine put between them in a body of messages
+ */
+export function isSaidInChat(body: Json, joinsSystem: Quirks['joinsSystem']): boolean {
+  const { system, input } = withoutBillingBlock(body);
+  const isJoined =
+    (joinsSystem === undefined && objectsOf(system).length > 1) ||
+    objectsOf(input).some(({ role }) => OF_SYSTEM.has(role));
+  return !isJoined && Object.keys(body).every((name) => SAID_IN_CHAT.has(name));
+}
+
+const OF_SYSTEM = new Set<unknown>(['system', 'developer']);
+
 /** The values with which other members say nothing. */
-const NEUTRAL: Readonly<Record<string, (value: unknown) => boolean>> = {
-  n: (value) => value === 1,
-  logprobs: (value) => value === false,
-  frequency_penalty: (value) => value === 0,
-  presence_penalty: (value) => value === 0,
-  tool_choice: (value) => value === 'auto' || value === 'none',
-  response_format: (value) => isObject(value) && value.type === 'text',
-};
+const NEUTRAL = new Map<string, (value: unknown) => boolean>(
+  Object.entries({
+    n: (value: unknown) => value === 1,
+    logprobs: (value: unknown) => value === false,
+    frequency_penalty: (value: unknown) => value === 0,
+    presence_penalty: (value: unknown) => value === 0,
+    tool_choice: (value: unknown) => value === 'auto' || value === 'none',
+    response_format: (value: unknown) => isObject(value) && value.type === 'text',
+  }),
+);
 
 /** Whether a chat body says nothing that depends on where the answer begins. */
 function isSameForTheRest(body: Json): boolean {
   return Object.entries(body).every(
-    ([name, value]) => value === null || SAME_FOR_THE_REST.has(name) || NEUTRAL[name]?.(value) === true,
+    ([name, value]) => value === null || SAME_FOR_THE_REST.has(name) || NEUTRAL.get(name)?.(value) === true,
   );
+}
+
+/** Characters of all strings that stop an answer. Clients send a few words. Where they are longer, nothing goes on. */
+const STOP_MAX = 65_536;
+
+/** Whether a text ends with the start of what ends the answer: who gets that start does not know the rest when it writes it. */
+function mayBeWithinStop(text: string, stop: unknown): boolean {
+  const all = [stop].flat().filter((one) => typeof one === 'string');
+  return all.reduce((sum, one) => sum + one.length, 0) > STOP_MAX || all.some((one) => endsWithStart(text, one));
+}
+
+/** Reads each character of the start and of the end once (Knuth, Morris and Pratt, SIAM Journal on Computing 6(2), 1977). */
+function endsWithStart(text: string, whole: string): boolean {
+  if (whole.length < 2) return false;
+  /** How much of the start of `whole` is the end of its first characters. */
+  const borders = [0];
+  const matchedWith = (matched: number, char: string | undefined): number => {
+    let length = matched;
+    while (length > 0 && whole[length] !== char) length = borders[length - 1] ?? 0;
+    return whole[length] === char ? length + 1 : 0;
+  };
+  for (let at = 1; at < whole.length; at += 1) borders.push(matchedWith(borders[at - 1] ?? 0, whole[at]));
+  let matched = 0;
+  for (let at = Math.max(0, text.length - whole.length + 1); at < text.length; at += 1)
+    matched = matchedWith(matched, text[at]);
+  return matched > 0;
 }
 
 /**
@@ -82,7 +148,7 @@ function isSameForTheRest(body: Json): boolean {
  * @param body as the engine would get it for the whole answer
  */
 export function bodyToGoOn(body: Json, told: Told, quirks: Quirks): (GoingOn & { body: Json }) | undefined {
-  if (!quirks.goesOn || !isSameForTheRest(body)) return undefined;
+  if (!quirks.goesOn || !isSameForTheRest(body) || mayBeWithinStop(told.text, body.stop)) return undefined;
   // Where vLLM gets a last message, it may lose the white space at its end (transformers, `continue_final_message`).
   const isTrimmed = quirks.engine === 'vllm';
   const text = isTrimmed ? told.text.trimEnd() : told.text;

@@ -9,11 +9,12 @@
  *
  * `readUpstreamError` reads errors of a server, `errorBody` and `streamError` write errors for a client.
  */
-export { errorBody, INSUFFICIENT_QUOTA, streamError } from './errors/error-body.ts';
+export { errorBody, failedWith, INSUFFICIENT_QUOTA, streamError } from './errors/error-body.ts';
 export { isOverflow } from './errors/context-overflow.ts';
 export { DialectError, invalid, unsupported } from './errors/dialect-error.ts';
 export { estimateTokens, promptTokens, tokensOfItem } from './inspect/estimate-tokens.ts';
 export { isFreeData } from './inspect/free-data.ts';
+export { mostOfItem, mostOfPrompt, SOUND_BYTES_PER_TOKEN } from './inspect/most-prompt.ts';
 export { refuseImagesInText, remoteMedia, type RemoteMedia } from './inspect/media.ts';
 export { requestFeatures, PLAIN, type RequestFeatures } from './inspect/request-features.ts';
 export {
@@ -38,12 +39,12 @@ export { compacted, toCompact } from './responses/compaction.ts';
 export { withState, type ResponseState } from './responses/state.ts';
 export { readAnswer, readAnswerExactly, withoutMark } from './read-answer.ts';
 export { optionalCount, optionalString, parseJson } from './fields.ts';
-export { forOutside } from './outside-request.ts';
+export { fieldsForOutside, forOutside, trialsForOutside } from './outside-request.ts';
 export { parseInput } from './responses/parse-items.ts';
 export { renderItems } from './responses/render-request.ts';
-export { translateRequest, withUsage } from './translate-request.ts';
+export { translateRequest, type RequestOptions, withUsage } from './translate-request.ts';
 export { translateResponse } from './translate-response.ts';
-export { observeBody, PassThroughObserver } from './stream/pass-through-observer.ts';
+export { observeBody, PassThroughObserver, usageAtEnd } from './stream/pass-through-observer.ts';
 export { failedStream, StreamTranslator, translatorBehind } from './stream/translator.ts';
 export {
   DIALECTS,
@@ -54,5 +55,5 @@ export {
   type TranslationContext,
   type Usage,
 } from './types.ts';
-export { BROKE_OFF, bodyToGoOn, type GoingOn, type Told } from './go-on.ts';
+export { BROKE_OFF, bodyToGoOn, isSaidInChat, type GoingOn, type Told } from './go-on.ts';
 export { errorInAnswer, readUpstreamError } from './errors/upstream-error.ts';

@@ -29,6 +29,8 @@ export interface Quirks {
   continuesAnswer: boolean;
   /** Goes on with the start of an answer, token by token as if it had written it itself. */
   goesOn: boolean;
+  /** What its own route of messages puts between two texts of the system; undefined where that is not known. */
+  joinsSystem: string | undefined;
   /** The fields of an assistant chat message in which the engine reads replayed reasoning. */
   reasoningFields: readonly string[];
 }
@@ -74,10 +76,14 @@ export function quirksOf(engine: string, version: string | undefined, model: str
     continuesAnswer: known === 'vllm' || known === 'sglang',
     // llama.cpp puts a last assistant message behind the prompt as it is. Harmony has no form for half an answer.
     goesOn: (known === 'vllm' || known === 'sglang' || known === 'llama.cpp') && !/gpt-?oss/i.test(model),
+    joinsSystem: JOINS_SYSTEM[known],
     // vLLM renamed `reasoning_content` to `reasoning`. Each version ignores the field of the other.
     reasoningFields: known === 'vllm' ? ['reasoning', 'reasoning_content'] : ['reasoning_content'],
   };
 }
+
+/** vLLM `_convert_system_message`, SGLang `AnthropicServing`, llama.cpp `convert_anthropic_to_oai`. */
+const JOINS_SYSTEM: Partial<Record<Engine, string>> = { vllm: '', sglang: '\n', 'llama.cpp': '' };
 
 function thinkingSwitch(engine: Engine): Quirks['thinking'] {
   if (engine === 'vllm' || engine === 'sglang' || engine === 'llama.cpp') return 'template';

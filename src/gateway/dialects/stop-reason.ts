@@ -1,8 +1,27 @@
-import type { StopReason } from './types.ts';
+import type { ClientError, StopReason } from './types.ts';
 
 /** Whether an engine says why it stopped. Some write an empty text, or the word null, until they know. */
 export function isReason(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value !== 'null';
+}
+
+/** Reasons other than the end, a stop string and calls, as engines and the services behind some of them name them. */
+const LIMIT =
+  /^(?:length|model_length|max_tokens|max_output_tokens|max_length|model_context_window_exceeded|context_length_exceeded)$/i;
+const FILTER =
+  /^(?:content_filter|content_filtered|sensitive|safety|recitation|blocklist|prohibited_content|spii|refusal)$/i;
+const GIVEN_UP =
+  /^(?:abort|aborted|error|cancel|canceled|cancelled|timeout|network_error|insufficient_system_resource|malformed_function_call)$/i;
+
+export const GAVE_UP: ClientError = {
+  status: 502,
+  message: 'Server error: the model server gave up the answer. Try again.',
+  code: 'upstream_aborted',
+};
+
+/** Whether the engine did not end the answer but gave it up, as vLLM, SGLang and services say in the reason to stop. */
+export function isGivenUp(reason: unknown): boolean {
+  return typeof reason === 'string' && GIVEN_UP.test(reason);
 }
 
 /**
@@ -10,8 +29,9 @@ export function isReason(value: unknown): value is string {
  * decide. A limit or a filter cuts calls short and is kept.
  */
 export function stopOfChat(finish: unknown, hasCalls: boolean, matched: boolean): StopReason {
-  if (finish === 'length') return 'length';
-  if (finish === 'content_filter') return 'filter';
+  const said = typeof finish === 'string' ? finish : '';
+  if (LIMIT.test(said)) return 'length';
+  if (FILTER.test(said)) return 'filter';
   if (hasCalls) return 'tool';
   return matched ? 'stop_sequence' : 'end';
 }
@@ -26,9 +46,8 @@ const FROM_MESSAGES = new Map<unknown, StopReason>([
 ]);
 
 export function stopOfMessages(reason: unknown, hasCalls: boolean): StopReason {
-  const stop = FROM_MESSAGES.get(reason) ?? 'end';
-  if (stop === 'end' || stop === 'tool') return hasCalls ? 'tool' : 'end';
-  return stop;
+  const stop = FROM_MESSAGES.get(reason) ?? stopOfChat(reason, hasCalls, false);
+  return stop === 'tool' && !hasCalls ? 'end' : stop;
 }
 
 /** @param reason `incomplete_details.reason`, which a complete response lacks */

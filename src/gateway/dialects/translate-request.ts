@@ -3,7 +3,7 @@ import { parseChatRequest, withTextOfFiles } from './chat/parse-request.ts';
 import { renderChatRequest } from './chat/render-request.ts';
 import { estimateTokens, tokensOfItem } from './inspect/estimate-tokens.ts';
 import { invalid } from './errors/dialect-error.ts';
-import { objectAt, objectsOf, optionalNumber } from './fields.ts';
+import { excerpt, objectAt, objectsOf, optionalNumber } from './fields.ts';
 import { parseMessagesRequest, refuseMcpServers } from './messages/parse-request.ts';
 import { renderMessagesRequest } from './messages/render-request.ts';
 import { withoutBillingBlock } from './inspect/billing-line.ts';
@@ -27,6 +27,8 @@ export interface RequestOptions {
   isPriced?: boolean;
   /** Items for the ids in `Inspection.itemReferences`. An id may stand for several items. */
   references?: ReadonlyMap<string, readonly HistoryItem[]>;
+  /** What a server that had the body as it is put between the texts of its system. By default each is a part of its own. */
+  joinsSystem?: string | undefined;
 }
 
 const PARSERS = {
@@ -48,7 +50,10 @@ const RENDERERS = {
  */
 export function translateRequest(from: Dialect, to: Dialect, value: unknown, options: RequestOptions): Json {
   const body = objectAt(value, 'body');
-  if (from === to) return ADJUSTERS[from](body, options);
+  if (from === to) {
+    refuseSameNames(body.tools);
+    return ADJUSTERS[from](body, options);
+  }
   const { model, quirks, contextLength, isPriced = false } = options;
   const parsed = PARSERS[from](body, options);
   const request = truncated({ ...parsed, tools: uniqueTools(parsed.tools) }, body, contextLength);
@@ -83,6 +88,19 @@ function uniqueTools(tools: readonly Tool[]): Tool[] {
     named.set(tool.name, tool);
   }
   return [...named.values()];
+}
+
+/** The same for the functions of a body that stays as it is. Throws DialectError. */
+function refuseSameNames(tools: unknown): void {
+  const named = new Map<string, Json>();
+  for (const tool of objectsOf(tools)) {
+    const { name } = isObject(tool.function) ? tool.function : tool;
+    if (typeof name !== 'string' || tool.type === 'namespace') continue;
+    const first = named.get(name);
+    if (first !== undefined && JSON.stringify(first) !== JSON.stringify(tool))
+      throw invalid('tools', `expected a name of its own for each tool, but two are '${excerpt(name)}'. Rename one`);
+    named.set(name, tool);
+  }
 }
 
 function inWords({ name, origin }: Tool): string {

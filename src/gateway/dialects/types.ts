@@ -134,6 +134,8 @@ export interface TranslationContext {
   id: string;
   /** The id of a chat answer that an engine began. */
   chatId?: string;
+  /** A response that an engine began, as the client was told of it. */
+  begun?: Json;
   /** Seconds since the epoch. */
   createdAt: number;
   /** The model name that the client used. */

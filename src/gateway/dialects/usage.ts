@@ -26,6 +26,58 @@ export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined 
   };
 }
 
+/** Where a server has counts in its usage, and in objects inside of it. */
+const OF_INPUT = ['prompt_tokens', 'input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'] as const;
+const OF_OUTPUT = ['completion_tokens', 'output_tokens', 'total_tokens'] as const;
+const DETAILS = [
+  'prompt_tokens_details',
+  'completion_tokens_details',
+  'input_tokens_details',
+  'output_tokens_details',
+] as const;
+const COUNTS_OF_DETAILS = ['cached_tokens', 'cache_write_tokens', 'reasoning_tokens', 'thinking_tokens'] as const;
+
+/**
+ * The usage that several events of messages report together. Counts are cumulative: a missing one, or one that is no count,
+ * leaves the last one valid. So do zeros alone: some servers say them of the input in their last event, which they told
+ * in the first. Nothing else of what a server puts there is kept.
+ */
+export class EventUsage {
+  readonly #counts: Json = {};
+  readonly #details = Object.fromEntries(DETAILS.map((name): [string, Json] => [name, {}]));
+
+  /** @returns undefined as long as there is none */
+  add(reported: unknown): Usage | undefined {
+    if (isObject(reported)) {
+      addCounts(this.#counts, reported, [...OF_INPUT, ...CACHED]);
+      addCounts(this.#counts, reported, OF_OUTPUT);
+      for (const name of DETAILS) {
+        const details = reported[name];
+        if (isObject(details)) addCounts(this.#details[name] ?? {}, details, COUNTS_OF_DETAILS);
+      }
+    }
+    return parseUsage('messages', { ...this.#counts, ...this.#details });
+  }
+}
+
+function addCounts(counts: Json, reported: Json, names: readonly string[]): void {
+  const found = names.flatMap((name): [string, number][] => {
+    const count = optionalCount(reported[name]);
+    return count === undefined ? [] : [[name, count]];
+  });
+  const saysMore = found.some(([, count]) => count > 0);
+  for (const [name, count] of found) if (saysMore || counts[name] === undefined) counts[name] = count;
+}
+
+function isCount(value: unknown): boolean {
+  return optionalCount(value) !== undefined;
+}
+
+/** Whether usage has a count of output. */
+export function countsOutput(reported: unknown): boolean {
+  return isObject(reported) && (isCount(reported.output_tokens) || isCount(reported.completion_tokens));
+}
+
 /** The usage of a whole answer of which an engine was given the first tokens, as the end of its prompt. */
 export function countedWith(tokens: number, usage: Usage): Usage {
   if (tokens === 0) return usage;

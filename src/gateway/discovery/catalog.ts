@@ -1,3 +1,4 @@
+import { mayUseModel, type Principal } from '../../access/principal.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { Model, type Member, type Sleeper } from '../balance/model.ts';
 import { selects } from '../../kube/selector.ts';
@@ -18,6 +19,11 @@ export class Catalog {
   readonly #shared: ModelTable;
   /** In the place of the shared ones, for tenants who may call what not all may. */
   readonly #chosen: ReadonlyMap<string, ModelTable>;
+
+  /** The lists that were asked for. A tenant may have thousands of names, and ask for them at every wrong one. */
+  readonly #lists = new WeakMap<ModelTable, readonly Model[]>();
+  readonly #ownLists = new Map<string, readonly Model[]>();
+  readonly #listsOfKeys = new WeakMap<readonly string[], Map<string, readonly Model[]>>();
 
   /** Names that a server has and another serves. */
   readonly conflicts: readonly Conflict[];
@@ -43,9 +49,27 @@ export class Catalog {
   }
 
   /** Every model the namespace may call, by name. */
-  list(namespace: string): Model[] {
-    const visible = new Map([...this.#sharedWith(namespace), ...(this.#own.get(namespace) ?? [])]);
-    return [...visible.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  list(namespace: string): readonly Model[] {
+    const own = this.#own.get(namespace);
+    const shared = this.#sharedWith(namespace);
+    const known = own === undefined ? this.#lists.get(shared) : this.#ownLists.get(namespace);
+    if (known !== undefined) return known;
+    const visible = new Map([...shared, ...(own ?? [])]);
+    const list = [...visible.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    if (own === undefined) this.#lists.set(shared, list);
+    else this.#ownLists.set(namespace, list);
+    return list;
+  }
+
+  /** Those of them that a key may use, which lists them or starts of their names. */
+  listFor({ namespace, models: patterns }: Pick<Principal, 'namespace' | 'models'>): readonly Model[] {
+    const list = this.list(namespace);
+    if (patterns === undefined) return list;
+    const known = this.#listsOfKeys.get(patterns) ?? new Map<string, readonly Model[]>();
+    this.#listsOfKeys.set(patterns, known);
+    const found = known.get(namespace) ?? list.filter(({ name }) => mayUseModel({ models: patterns }, name));
+    known.set(namespace, found);
+    return found;
   }
 }
 

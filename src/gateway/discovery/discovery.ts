@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
+import type { InferencePool } from '../../kube/inference-pools.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { selects } from '../../kube/selector.ts';
 import { keyOf, type EndpointSlice, type Namespace, type Pod, type Service } from '../../kube/types.ts';
@@ -18,10 +19,10 @@ import { Credentials } from './credentials.ts';
 import { OutsideAgents, type OutsideSpec, readOutside } from './outside.ts';
 import { assumedProbe, probe } from './probe.ts';
 import { Prober } from './prober.ts';
-import { readServer, SHARED_MODELS_LABEL } from './server-spec.ts';
+import { readPool, readServer, SHARED_MODELS_LABEL } from './server-spec.ts';
 import { smallRequest } from './small-http.ts';
-import { targetsOf } from './targets.ts';
-import { boundNames, boundTargets } from './tenant-bounds.ts';
+import { poolTargetsOf, targetsOf } from './targets.ts';
+import { type Addresses, boundNames, TargetBudget } from './tenant-bounds.ts';
 import {
   type Probe,
   pathAt,
@@ -36,9 +37,13 @@ interface OutsideServerNow extends OutsideSpec {
   target: Target | undefined;
 }
 
+/** What names servers of the cluster. */
+type Source = { service: Service; pool?: never } | { pool: InferencePool; service?: never };
+
 export interface DiscoveryDeps {
   services: ReadStore<Service>;
   slices: ReadStore<EndpointSlice>;
+  inferencePools: ReadStore<InferencePool>;
   pods: ReadStore<Pod>;
   namespaces: ReadStore<Namespace>;
   /** Servers outside the cluster. Only those of Berth's own namespace count. */
@@ -65,19 +70,27 @@ const PROBE_MAX_BYTES = 1 << 20;
 /** vLLM's page has about 50 KiB for each data-parallel rank. */
 const METRICS_MAX_BYTES = 1 << 20;
 const COALESCE_MS = 20;
+/**
+ * The catalogue rests this many times as long as it took to make, and a second at most: tenants with many names that
+ * change their Services all the time take a fifth of the process together.
+ */
+const REST = 4;
+const MOST_REST_MS = 1000;
 /** Servers of one tenant. Each is read at every change of any. */
 const MAX_SERVERS = 256;
 
-/** Follows the labelled Services and keeps the catalogue of models and their endpoints current. */
+/** Follows the labelled Services and InferencePools and keeps the catalogue of models and their endpoints current. */
 export class Discovery {
   readonly #deps: DiscoveryDeps;
   readonly #endpoints = new Map<string, Endpoint>();
   /** Those that no Service names any more, and that have calls under way. */
   readonly #left = new Set<Endpoint>();
   readonly #podKeys = new Set<string>();
+  /** By namespace. */
+  #pools = new Map<string, InferencePool[]>();
   readonly #lastProbes = new Map<string, Probe>();
-  /** What was read from each Service, until a Namespace is trusted otherwise. */
-  #specs = new WeakMap<Service, { server: ServerSpec | undefined }>();
+  /** What was read from each Service and InferencePool, until a Namespace is trusted otherwise. */
+  #specs = new WeakMap<Service | InferencePool, { server: ServerSpec | undefined }>();
   /** What was logged about a Service, by its uid. */
   readonly #logged = new Map<string, string>();
   /** The names that were logged as those of other Services, by uid. */
@@ -92,6 +105,8 @@ export class Discovery {
   #states: readonly ServerState[] = [];
   #unsubscribe: (() => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
+  /** Monotonic: the catalogue is made anew no earlier. */
+  #restUntil = 0;
   /** As it was logged last. */
   #ignored = 0;
 
@@ -144,13 +159,16 @@ export class Discovery {
   }
 
   start(): void {
-    const { services, slices, pods, namespaces, modelServers, tenants, memory } = this.#deps;
+    const { services, slices, inferencePools, pods, namespaces, modelServers, tenants, memory } = this.#deps;
     this.#unsubscribe = [
       memory?.onChange(() => this.#schedule()) ?? (() => undefined),
       services.onChange(() => this.#schedule()),
       slices.onChange(() => this.#schedule()),
       // The cluster has many pods. Only those of model servers matter.
-      pods.onChange(({ key }) => this.#podKeys.has(key) && this.#schedule()),
+      pods.onChange(({ key, before, after }) => {
+        if (this.#podKeys.has(key) || this.#isPooled(before) || this.#isPooled(after)) this.#schedule();
+      }),
+      inferencePools.onChange(() => this.#schedule()),
       namespaces.onChange(({ before, after }) => {
         if (trustOf(before) !== trustOf(after)) this.#specs = new WeakMap();
         else if (!this.#choosesTenants || sameJson(before?.metadata.labels, after?.metadata.labels)) return;
@@ -186,15 +204,24 @@ export class Discovery {
   }
 
   #schedule(): void {
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      this.#rebuild();
-    }, COALESCE_MS).unref();
+    if (this.#timer !== undefined) return;
+    const { clock } = this.#deps;
+    const rest = Math.min(this.#restUntil - clock.monotonic(), MOST_REST_MS);
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined;
+        const began = clock.monotonic();
+        this.#rebuild();
+        const ended = clock.monotonic();
+        this.#restUntil = ended + REST * (ended - began);
+      },
+      Math.max(COALESCE_MS, rest),
+    ).unref();
   }
 
   #rebuild(): void {
-    const found = this.#readServers();
-    const servers = boundTargets(found, this.#isBounded);
+    const budget = new TargetBudget(this.#isBounded);
+    const servers = this.#readServers(budget);
     const targets = servers.flatMap(({ targets }) => targets);
     const unprobed = this.#prober.sync(targets);
     const outside = this.#readOutside();
@@ -209,7 +236,7 @@ export class Discovery {
     const inside = boundNames(states, this.#isBounded);
     this.#states = [...inside, ...outside.map((one) => this.#stateOutside(one))];
     const followed = inside.reduce((sum, { endpoints }) => sum + endpoints.length, 0);
-    this.#logIgnored(found.reduce((sum, { targets: own }) => sum + own.length, unprobed - followed));
+    this.#logIgnored(budget.ignored + targets.length - followed + unprobed);
     const uids = new Set(this.#states.map(({ server }) => server.uid));
     for (const byUid of [this.#lastProbes, this.#logged, this.#loggedNames])
       for (const uid of byUid.keys()) if (!uids.has(uid)) byUid.delete(uid);
@@ -255,25 +282,42 @@ export class Discovery {
     return { server, endpoints, lastProbe, startSeconds: memory?.startSeconds(uid) };
   }
 
-  /** The Services that somebody may call: Berth's own, those of tenants and those of namespaces that share. */
-  #services(): Service[] {
-    const { services, tenants } = this.#deps;
-    const byNamespace = Map.groupBy(services.values(), ({ metadata }) => metadata.namespace ?? '');
+  #isPooled(pod: Pod | undefined): boolean {
+    const pools = this.#pools.get(pod?.metadata.namespace ?? '') ?? [];
+    return pools.some(({ spec }) => selects(spec?.selector, pod?.metadata.labels));
+  }
+
+  /** What somebody may call: what is in Berth's own namespace, in those of tenants and in those that share. */
+  #sources(): Source[] {
+    const { services, inferencePools, tenants } = this.#deps;
+    const every: Source[] = [
+      ...[...services.values()].map((service) => ({ service })),
+      ...[...inferencePools.values()].map((pool) => ({ pool })),
+    ];
+    const byNamespace = Map.groupBy(every, (source) => metadataOf(source).namespace ?? '');
     return [...byNamespace].flatMap(([namespace, all]) => {
       if (!this.#isBounded(namespace)) return all;
       return tenants.has(namespace) ? all.toSorted(byAge).slice(0, MAX_SERVERS) : [];
     });
   }
 
-  #readServers() {
-    const { slices, pods, namespace } = this.#deps;
+  #readServers(budget: TargetBudget) {
+    const { slices, pods } = this.#deps;
     const byService = Map.groupBy(
       slices.values(),
       ({ metadata }) => `${metadata.namespace}/${metadata.labels?.['kubernetes.io/service-name']}`,
     );
+    const sources = this.#sources();
     this.#podKeys.clear();
-    return this.#services().flatMap((service) => {
-      const server = this.#specOf(service);
+    const pools = sources.flatMap(({ pool }) => pool ?? []);
+    this.#pools = Map.groupBy(pools, namespaceOf);
+    const pooled = new Map<string, readonly Pod[]>();
+    for (const [namespace, own] of pools.length === 0 ? [] : Map.groupBy(pods.values(), namespaceOf)) {
+      const count = this.#pools.get(namespace)?.length ?? 0;
+      if (count > 0) pooled.set(namespace, budget.podsFor(namespace, count, own));
+    }
+    return sources.flatMap((source) => {
+      const server = this.#specOf(source);
       if (server === undefined) return [];
       const credential = this.#credentials.of(server);
       if (typeof credential === 'string') {
@@ -282,14 +326,23 @@ export class Discovery {
         return [{ server, targets: [] }];
       }
       this.#logProblems(server);
-      const pod = (key: string): Pod | undefined => {
-        this.#podKeys.add(key);
-        return pods.get(key);
-      };
-      const own = byService.get(keyOf(service)) ?? [];
-      const targets = targetsOf({ server, service, slices: own, pod, trustedNamespace: namespace });
+      const { namespace } = server;
+      const found =
+        source.service === undefined
+          ? poolTargetsOf(server, source.pool, pooled.get(namespace) ?? [], budget.left(namespace))
+          : this.#targetsOfService(server, source.service, byService.get(keyOf(source.service)) ?? []);
+      const targets = budget.take(namespace, found);
       return [{ server, targets: targets.map((target) => ({ ...target, ...(credential && { credential }) })) }];
     });
+  }
+
+  #targetsOfService(server: ServerSpec, service: Service, slices: readonly EndpointSlice[]): Addresses {
+    const { pods, namespace } = this.#deps;
+    const pod = (key: string): Pod | undefined => {
+      this.#podKeys.add(key);
+      return pods.get(key);
+    };
+    return { targets: targetsOf({ server, service, slices, pod, trustedNamespace: namespace }), ignored: 0 };
   }
 
   #readOutside(): OutsideServerNow[] {
@@ -330,13 +383,15 @@ export class Discovery {
     return { server, endpoints: target === undefined ? [] : [this.#endpoint(target, said)], lastProbe: said };
   }
 
-  /** Each version of a Service is read once. */
-  #specOf(service: Service): ServerSpec | undefined {
-    const known = this.#specs.get(service);
+  /** Each version of a Service or InferencePool is read once. */
+  #specOf({ service, pool }: Source): ServerSpec | undefined {
+    const object = service ?? pool;
+    const known = this.#specs.get(object);
     if (known !== undefined) return known.server;
     const { namespaces, namespace, mayScale } = this.#deps;
-    const server = readServer(service, { own: namespace, find: (name) => namespaces.get(name), mayScale });
-    this.#specs.set(service, { server });
+    const trust = { own: namespace, find: (name: string) => namespaces.get(name), mayScale };
+    const server = service === undefined ? readPool(pool, trust) : readServer(service, trust);
+    this.#specs.set(object, { server });
     return server;
   }
 
@@ -421,8 +476,16 @@ export class Discovery {
   }
 }
 
-function byAge({ metadata: a }: Service, { metadata: b }: Service): number {
-  const age = ({ creationTimestamp = '', name }: Service['metadata']): string => `${creationTimestamp} ${name}`;
+function metadataOf({ service, pool }: Source): Service['metadata'] {
+  return (service ?? pool).metadata;
+}
+
+function namespaceOf({ metadata }: Pod | InferencePool): string {
+  return metadata.namespace ?? '';
+}
+
+function byAge(a: Source, b: Source): number {
+  const age = (source: Source): string => `${metadataOf(source).creationTimestamp ?? ''} ${metadataOf(source).name}`;
   return age(a) < age(b) ? -1 : 1;
 }
 

@@ -51,23 +51,19 @@ const SIGNATURES: readonly Signature[] = [
 ];
 
 /** `owned_by` of the model list names the engine in most cases, which saves the other requests. */
-const OWNERS: Readonly<Record<string, Engine>> = {
-  vllm: 'vllm',
-  sglang: 'sglang',
-  llamacpp: 'llama.cpp',
-  library: 'ollama',
-};
+const OWNERS = new Map<unknown, Engine>([
+  ['vllm', 'vllm'],
+  ['sglang', 'sglang'],
+  ['llamacpp', 'llama.cpp'],
+  ['library', 'ollama'],
+]);
 
 /**
  * Finds out what one server is. Throws ProbeError without a model or a route, else what `ask` throws.
  */
 export async function probe(ask: Ask, server: ServerSpec): Promise<Probe> {
   const { prefix, body } = await listModels(ask, server.prefix);
-  const known = await identify(
-    ask,
-    server.engine ?? OWNERS[String(firstOf(body).owned_by)],
-    server.engine !== undefined,
-  );
+  const known = await identify(ask, server.engine ?? OWNERS.get(firstOf(body).owned_by), server.engine !== undefined);
   const engine = server.engine ?? known?.engine ?? 'unknown';
   const models = modelsOf(body, known?.info ?? {});
   if (models.length === 0) throw new ProbeError('The server lists no model.');

@@ -1,4 +1,6 @@
+import type { InferencePool } from '../../kube/inference-pools.ts';
 import type { Namespace, Service } from '../../kube/types.ts';
+import { isInsideName } from '../../lib/inside-name.ts';
 import { trimEnd } from '../../lib/trim-end.ts';
 import { serverAnnotations } from '../../resources/model-servers/annotations.ts';
 import { FALLBACK_REASONS, MODEL_NAME, PUBLIC_HOST } from '../../resources/model-servers/names.ts';
@@ -18,15 +20,6 @@ const FALLBACKS = 'berth.dev/model-fallbacks';
 const FALLBACK_ON = 'berth.dev/model-fallback-on';
 /** Each is another time that the client waits for nothing. */
 const MAX_FALLBACKS = 4;
-const INSIDE: ReadonlySet<string | undefined> = new Set(
-  'local localhost localdomain internal intranet corp home lan arpa test invalid'.split(' '),
-);
-
-/** Whether a host is of this cluster, this network or this machine. */
-function isInside(host: string): boolean {
-  const labels = host.split('.');
-  return labels.includes('svc') || INSIDE.has(labels.at(-1));
-}
 
 export interface NamespaceSource {
   /** Berth's own namespace. */
@@ -48,7 +41,10 @@ export interface NamespaceSource {
  *
  * @returns undefined when the Service has no such label or is being deleted
  */
-export function readServer(service: Service, { own, find, mayScale }: NamespaceSource): ServerSpec | undefined {
+export function readServer(
+  service: Service | InferencePool,
+  { own, find, mayScale }: NamespaceSource,
+): ServerSpec | undefined {
   const { metadata } = service;
   if (metadata.labels?.[MODEL_SERVER_LABEL] !== 'true' || metadata.deletionTimestamp !== undefined) return undefined;
   const problems: string[] = [];
@@ -86,6 +82,23 @@ export function readServer(service: Service, { own, find, mayScale }: NamespaceS
     ...(prices && { prices }),
     ...(fallback && { fallback }),
   };
+}
+
+/** What counts on Services only: a pool names its ports, and no controller scales what is behind it. */
+const OF_SERVICES = /^berth\.dev\/(?:model-port$|model-names$|scale-)/;
+
+/** The same of an InferencePool. */
+export function readPool(pool: InferencePool, source: NamespaceSource): ServerSpec | undefined {
+  const annotations = Object.entries(pool.metadata.annotations ?? {});
+  const left = annotations.filter(([name]) => OF_SERVICES.test(name));
+  const counted = annotations.filter(([name]) => !OF_SERVICES.test(name));
+  const metadata = { ...pool.metadata, annotations: Object.fromEntries(counted) };
+  const server = readServer({ ...pool, metadata }, source);
+  if (server === undefined) return undefined;
+  const problems = [...server.problems, ...left.map(([name]) => `${name} counts on Services only`)];
+  if ((pool.spec?.appProtocol ?? 'http') !== 'http')
+    problems.push('it gets no calls, because spec.appProtocol is not http');
+  return { ...server, problems };
 }
 
 function readAllowedScale(
@@ -171,7 +184,7 @@ function listOf(raw: string | undefined): string[] {
 function readHosts(raw: string | undefined, problems: string[]): string[] {
   if (raw === undefined) return [];
   const names = raw.split(',', MAX_HOSTS).map((name) => name.trim().toLowerCase());
-  const hosts = names.filter((name) => PUBLIC_HOST.test(name) && !isInside(name));
+  const hosts = names.filter((name) => PUBLIC_HOST.test(name) && !isInsideName(name));
   if (hosts.length < names.length)
     problems.push(
       'berth.dev/model-media-hosts has an entry that is no public name of a host, such as images.example.com or *.example.com',

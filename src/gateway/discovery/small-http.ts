@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import { ByteBlocks } from '../../lib/byte-blocks.ts';
 import { countStructure } from '../../lib/json-structure.ts';
 import { parseJson } from '../dialects/index.ts';
 import type { EngineCredential } from '../../resources/model-servers/engine-credential.ts';
@@ -47,17 +48,17 @@ export async function smallRequest(dispatcher: Dispatcher, request: SmallRequest
     body: request.body === undefined ? null : JSON.stringify(request.body),
     signal: request.signal === undefined ? timeout : AbortSignal.any([timeout, request.signal]),
   });
-  const chunks: Buffer[] = [];
+  const blocks = new ByteBlocks();
   let size = 0;
   for await (const chunk of response.body as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size <= request.maxBytes) chunks.push(chunk);
+    if (size <= request.maxBytes) blocks.add(chunk);
     else if (request.isStartEnough === true) {
-      chunks.push(chunk.subarray(0, chunk.length - (size - request.maxBytes)));
+      blocks.add(chunk.subarray(0, chunk.length - (size - request.maxBytes)));
       break;
     } else throw new AnswerTooLargeError(`The answer to ${request.path} is longer than ${request.maxBytes} bytes.`);
   }
-  const bytes = Buffer.concat(chunks);
+  const bytes = blocks.take();
   const text = bytes.toString('utf8');
   return {
     status: response.statusCode,

@@ -1,4 +1,8 @@
+import type { InferencePool } from '../../kube/inference-pools.ts';
+import { hasEnded } from '../../kube/pod-phase.ts';
+import { selects } from '../../kube/selector.ts';
 import type { EndpointSlice, Pod, Service } from '../../kube/types.ts';
+import type { Addresses } from './tenant-bounds.ts';
 import type { ServerSpec, Target } from './types.ts';
 
 export interface TargetSources {
@@ -36,7 +40,6 @@ function targetOf(sources: TargetSources, endpoint: SliceEndpoint, port: number)
   const { server } = sources;
   const address = endpoint.addresses[0];
   if (address === undefined) return undefined;
-  const origin = `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
   const { ready, serving, terminating } = endpoint.conditions ?? {};
   // Absent means yes for `ready` and, in turn, `serving` (discovery/v1 API reference).
   const up = (ready ?? true) && (serving ?? true) && !(terminating ?? false);
@@ -47,7 +50,7 @@ function targetOf(sources: TargetSources, endpoint: SliceEndpoint, port: number)
     return {
       key: `${server.uid}@${of}`,
       place: `${server.namespace}@${of}`,
-      origin,
+      origin: originOf(address, port),
       restarts: '',
       server,
       available: up,
@@ -55,18 +58,56 @@ function targetOf(sources: TargetSources, endpoint: SliceEndpoint, port: number)
   }
   const pod = sources.pod(`${server.namespace}/${ref.name ?? ''}`);
   if (pod === undefined || (ref.uid !== undefined && pod.metadata.uid !== ref.uid)) return undefined;
-  if (!addressesOf(pod).includes(address)) return undefined;
+  // The address of a pod that has ended may be another pod's by now.
+  if (hasEnded(pod) || !addressesOf(pod).includes(address)) return undefined;
+  return targetAt(pod, { server, address, port, isReady: up });
+}
+
+/** Each port of a pool at each pod that it selects, `most` at most. A pool without a selector has none. */
+export function poolTargetsOf(
+  server: ServerSpec,
+  { spec = {} }: InferencePool,
+  pods: Iterable<Pod>,
+  most = Infinity,
+): Addresses {
+  const { selector, targetPorts = [], appProtocol = 'http' } = spec;
+  const targets: Target[] = [];
+  let found = 0;
+  if (Object.keys(selector?.matchLabels ?? {}).length === 0 || appProtocol !== 'http') return { targets, ignored: 0 };
+  for (const pod of pods) {
+    const address = pod.status?.podIP ?? '';
+    if (address === '' || hasEnded(pod) || !selects(selector, pod.metadata.labels)) continue;
+    const isReady = pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
+    const ports = targetPorts.slice(0, most - targets.length);
+    found += targetPorts.length;
+    for (const { number: port } of ports) targets.push(targetAt(pod, { server, address, port, isReady }));
+  }
+  return { targets, ignored: found - targets.length };
+}
+
+function originOf(address: string, port: number): string {
+  return `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
+}
+
+interface Place {
+  server: ServerSpec;
+  address: string;
+  port: number;
+  isReady: boolean;
+}
+
+function targetAt(pod: Pod, { server, address, port, isReady }: Place): Target {
   const restarts = (pod.status?.containerStatuses ?? [])
     .map((status) => `${status.imageID}#${status.restartCount}`)
     .join(' ');
-  const of = `${pod.metadata.uid ?? ref.name ?? ''}:${port}`;
+  const of = `${pod.metadata.uid ?? pod.metadata.name}:${port}`;
   return {
     key: `${server.uid}@${of}`,
     place: `${server.namespace}@${of}`,
-    origin,
+    origin: originOf(address, port),
     restarts,
     server,
-    available: up && pod.metadata.deletionTimestamp === undefined,
+    available: isReady && pod.metadata.deletionTimestamp === undefined,
   };
 }
 

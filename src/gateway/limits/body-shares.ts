@@ -2,8 +2,10 @@ import { FairShares, type Shares } from '../../lib/shares.ts';
 
 /** A tenant may hold as many bytes as are left for others. */
 const FACTOR = 1;
+/** What one answer holds is counted in steps of so many bytes, the last one if it is full: what is little costs no time. */
+const STEP = 16 * 1024;
 
-/** Bounds the memory that the request bodies of all calls hold, and the share of it that each tenant holds. */
+/** Bounds the memory that the request bodies and the answers of all calls hold, and the share of it that each tenant holds. */
 export class BodyShares {
   readonly #max: number;
   readonly #shares: FairShares;
@@ -25,16 +27,16 @@ export class BodyShares {
   }
 
   /**
-   * Begins to hold a body of the tenant.
+   * Begins to hold a body or an answer of the tenant.
    *
-   * @param most bytes that the tenant may hold, in all its bodies together
+   * @param most bytes that the tenant may hold, in all its bodies and answers together
    */
   hold(tenant: string, most: number): BodyHold {
     return new BodyHold(this, this.#shares, { tenant, most });
   }
 }
 
-/** What one body holds of the share of its tenant. */
+/** What one body or answer holds of the share of its tenant. */
 export class BodyHold {
   readonly bodies: BodyShares;
   readonly #shares: FairShares;
@@ -65,6 +67,21 @@ export class BodyHold {
     return result;
   }
 
+  /** Holds so many bytes of an answer from now on, in place of those before; as before when there is no room. */
+  keep(bytes: number): ReturnType<Shares['take']> {
+    const more = stepped(bytes) - this.#held;
+    if (more > 0) return this.take(more);
+    if (more < 0) this.give(-more);
+    return 'taken';
+  }
+
+  /** The same of what is there already, whatever the bounds say. */
+  keepAnyway(bytes: number): void {
+    this.release();
+    this.#held = stepped(bytes);
+    this.#shares.add(this.#tenant, this.#held);
+  }
+
   give(bytes: number): void {
     this.#held -= bytes;
     this.#shares.give(this.#tenant, bytes);
@@ -74,4 +91,8 @@ export class BodyHold {
   release(): void {
     this.give(this.#held);
   }
+}
+
+function stepped(bytes: number): number {
+  return Math.floor(bytes / STEP) * STEP;
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Priority } from '../../resources/api-key.ts';
 import type { TokenPrices } from '../../resources/model-servers/prices.ts';
 import type { Member, Model } from '../balance/model.ts';
+import type { Prompt } from '../balance/prefill.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { WaitingPlaces } from '../limits/waiting-places.ts';
 import { type Charge, type Entry, FairLine } from './fair-line.ts';
@@ -34,6 +35,7 @@ export interface Waiter {
   readonly key: number | undefined;
   /** Endpoints of the model that cannot take it. */
   readonly unable: (model: Model) => Endpoint[];
+  readonly prompt: Prompt;
   /** About as many tokens as it is going to take. */
   readonly tokens: number;
   /** Bytes of its body, and of what it continues. */
@@ -73,6 +75,8 @@ interface Place {
 interface Line {
   readonly calls: FairLine<Place>;
   readonly pace: Pace;
+  /** Cancels the next look at its servers. */
+  cancel: (() => void) | undefined;
 }
 
 /** How long a call waits. Proxies in front and clients have given up by then. */
@@ -147,7 +151,7 @@ export class CallQueue {
     }
   }
 
-  /** A request to this endpoint has ended. */
+  /** A request to this endpoint has ended, or its answer has begun. */
   freed({ server }: Endpoint): void {
     if (this.#lines.size === 0) return;
     for (const [servers, line] of this.#lines) if (servers.includes(server)) this.#serve(line);
@@ -174,7 +178,7 @@ export class CallQueue {
   }
 
   #begin(servers: string): Line {
-    const line = { calls: new FairLine<Place>(), pace: new Pace(this.#deps.clock) };
+    const line: Line = { calls: new FairLine<Place>(), pace: new Pace(this.#deps.clock), cancel: undefined };
     this.#lines.set(servers, line);
     this.#cancel ??= this.#deps.clock.setTimeout(this.#look, LOOK_MS);
     return line;
@@ -182,6 +186,7 @@ export class CallQueue {
 
   #end(servers: string, line: Line): void {
     if (line.calls.size > 0 || this.#lines.get(servers) !== line) return;
+    line.cancel?.();
     this.#lines.delete(servers);
     if (this.#lines.size > 0) return;
     this.#cancel?.();
@@ -200,19 +205,29 @@ export class CallQueue {
   }
 
   /** Gives what has room to those whose turn it is. */
-  #serve({ calls, pace }: Line): void {
+  #serve(line: Line): void {
+    const { calls, pace } = line;
     let isTrial = false;
     while (!isTrial) {
       const found = this.#next(calls);
-      if (found === undefined) return;
+      if (found === undefined) return this.#serveLater(line);
       const { entry, member } = found;
       const { model, waiter, resolve } = entry.item;
-      member.endpoint.inFlight += 1;
+      member.endpoint.enter(waiter.prompt, true);
       // Whoever tries a server that failed does so before another one is sent there.
       isTrial = member.endpoint.breaker.state !== 'closed';
       pace.happened();
       resolve({ model, member, charge: calls.serve(entry, waiter.tokens) });
     }
+  }
+
+  /** Looks again when a server is about to have room. */
+  #serveLater(line: Line): void {
+    line.cancel?.();
+    const [first] = line.calls.inOrder();
+    const waits = first?.item.model.members.map(({ endpoint }) => endpoint.roomIn) ?? [];
+    const ms = Math.min(...waits.filter((wait) => wait > 0));
+    line.cancel = Number.isFinite(ms) ? this.#deps.clock.setTimeout(() => this.#serve(line), ms) : undefined;
   }
 
   /** The next call for which there is room. Tells those on the way for which there is no server any more. */

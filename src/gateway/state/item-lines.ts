@@ -1,3 +1,4 @@
+import { withExactNumbers } from '../../lib/exact-json.ts';
 import type { HistoryItem } from '../dialects/index.ts';
 
 /** Characters of an id that can be found again. */
@@ -10,8 +11,12 @@ export function writeItems(items: readonly HistoryItem[]): string {
   return items.map(({ id, ...item }) => JSON.stringify(id === undefined ? item : { id, ...item })).join('\n');
 }
 
+/** Schemas of tools keep their numbers as they were written. All else that has numbers of others is text here. */
 export function readItems(lines: string): HistoryItem[] {
-  return JSON.parse(`[${lines.replaceAll('\n', ',')}]`) as HistoryItem[];
+  const json = `[${lines.replaceAll('\n', ',')}]`;
+  const items = JSON.parse(json) as HistoryItem[];
+  if (!items.some(({ kind }) => kind === 'tools')) return items;
+  return withExactNumbers(items, Buffer.from(json), (name) => name === 'tools') as HistoryItem[];
 }
 
 function* linesOf(text: string): Generator<string> {

@@ -42,7 +42,7 @@ export interface ResponseStore {
 
 export interface StoreBounds {
   ttlMs: number;
-  /** UTF-16 code units of the texts, each of which takes up to two bytes of heap. */
+  /** UTF-16 code units of the texts and names, each of which takes up to two bytes of heap. */
   maxSizePerTenant: number;
   maxSize: number;
 }
@@ -97,13 +97,12 @@ export class MemoryStore implements ResponseStore {
     const { ttlMs, maxSizePerTenant, maxSize } = this.#bounds;
     const { items: all, response: answer, ...head } = stored;
     const [text, response] = [writeItems(all), JSON.stringify(answer)];
-    const size = JSON.stringify(head).length + text.length + response.length;
     const name = nameOf(owner, id);
+    const names = namesOfItems(owner, all);
+    const size = JSON.stringify(head).length + text.length + response.length + sizeOfNames(name, names);
     const answers = this.#tenants.get(namespace) ?? { entries: new Map(), items: new Map(), size: 0 };
     this.#drop(namespace, answers, name);
     if (size > maxSizePerTenant || most < 1) return;
-    const ids = new Set(all.flatMap((item) => item.id ?? []));
-    const names = [...ids].map((item) => nameOf(owner, item));
     const expiresAt = this.#clock.monotonic() + ttlMs;
     answers.entries.set(name, { head, response, items: text, size, expiresAt, names });
     for (const item of names) answers.items.set(item, name);
@@ -180,6 +179,20 @@ export class MemoryStore implements ResponseStore {
 /** Ids of API keys have no slash, so no two pairs have one name. */
 export function nameOf({ keyId }: Pick<PrincipalRef, 'keyId'>, id: string): string {
   return `${keyId}/${id}`;
+}
+
+/** The names of the items that have an id, each once. */
+export function namesOfItems(owner: Pick<PrincipalRef, 'keyId'>, items: readonly HistoryItem[]): string[] {
+  return [...new Set(items.flatMap((item) => item.id ?? []))].map((item) => nameOf(owner, item));
+}
+
+/** What an answer takes in maps and objects, and what each name of an item does: some 350 and 100 bytes. */
+const ENTRY_SIZE = 180;
+const NAME_SIZE = 50;
+
+/** What an answer takes beside its texts. Engines choose the ids, and how many items there are. */
+export function sizeOfNames(name: string, items: readonly string[]): number {
+  return items.reduce((sum, item) => sum + item.length + NAME_SIZE, name.length + ENTRY_SIZE);
 }
 
 /** The id of an answer or item in its name. */

@@ -8,6 +8,8 @@ import {
   DEFAULT_STORE_BOUNDS,
   idIn,
   nameOf,
+  namesOfItems,
+  sizeOfNames,
   type NewResponse,
   type Part,
   type ResponseStore,
@@ -22,7 +24,7 @@ const COMMAND_MS = 2000;
  * A tenant has two entries in one slot of a cluster. Names are the id of an API key, a slash, and the id of an answer or
  * item. `KEYS[1]` is a hash: `r:NAME` has the time when an answer expires and, each in a
  * line, what is known of it, the answer and its items; `i:NAME` has the names of its items, `o:ITEM` the name of the
- * answer with an item, `size` the bytes of all answers. `KEYS[2]` orders the answers by last use, in microseconds.
+ * answer with an item, `s:NAME` how much the answer takes with all that, and `size` how much all answers do. `KEYS[2]` orders the answers by last use, in microseconds.
  */
 const HEAD = `
 local data, used = KEYS[1], KEYS[2]
@@ -35,7 +37,9 @@ local function drop(id)
   for _, item in ipairs(cjson.decode(redis.call('hget', data, 'i:' .. id))) do
     if redis.call('hget', data, 'o:' .. item) == id then redis.call('hdel', data, 'o:' .. item) end
   end
-  redis.call('hdel', data, 'r:' .. id, 'i:' .. id)
+  -- An answer that an earlier version stored was counted without its names.
+  size = redis.call('hget', data, 's:' .. id) or size
+  redis.call('hdel', data, 'r:' .. id, 'i:' .. id, 's:' .. id)
   redis.call('hincrby', data, 'size', -size)
   return 1
 end
@@ -43,15 +47,16 @@ end
 
 const PUT = `${HEAD}
 local id, text, items, ttl, max, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local own = tonumber(ARGV[7])
 -- A server that is short of memory may have evicted one of the two.
 if redis.call('exists', data) ~= redis.call('exists', used) then redis.call('del', data, used) end
 drop(id)
 for _, old in ipairs(redis.call('zrangebyscore', used, '-inf', now - ttl * 1000)) do drop(old) end
 local value = string.format('%.0f ', now + ttl * 1000) .. text
-redis.call('hset', data, 'r:' .. id, value, 'i:' .. id, items)
+redis.call('hset', data, 'r:' .. id, value, 'i:' .. id, items, 's:' .. id, own)
 for _, item in ipairs(cjson.decode(items)) do redis.call('hset', data, 'o:' .. item, id) end
 redis.call('zadd', used, now, id)
-local size = redis.call('hincrby', data, 'size', #value)
+local size = redis.call('hincrby', data, 'size', own)
 while size > max or redis.call('zcard', used) > most do
   drop(redis.call('zrange', used, 0, 0)[1])
   size = tonumber(redis.call('hget', data, 'size'))
@@ -108,10 +113,12 @@ export class ValkeyStore implements ResponseStore {
     const { items, response, ...head } = stored;
     const text = [JSON.stringify(head), JSON.stringify(response), writeItems(items)].join('\n');
     const { ttlMs, maxSizePerTenant } = this.#bounds;
-    if (Buffer.byteLength(text) > maxSizePerTenant || most < 1) return;
-    const ids = new Set(items.flatMap((item) => item.id ?? []));
-    const names = JSON.stringify([...ids].map((item) => nameOf(owner, item)));
-    await this.#run(PUT, owner.namespace, nameOf(owner, id), text, names, ttlMs, maxSizePerTenant, most);
+    const name = nameOf(owner, id);
+    const names = namesOfItems(owner, items);
+    // Each name is there twice, and with an item the name of its answer.
+    const size = Buffer.byteLength(text) + 2 * sizeOfNames(name, names) + names.length * name.length;
+    if (size > maxSizePerTenant || most < 1) return;
+    await this.#run(PUT, owner.namespace, name, text, JSON.stringify(names), ttlMs, maxSizePerTenant, most, size);
   }
 
   async delete(owner: PrincipalRef, id: string): Promise<boolean> {

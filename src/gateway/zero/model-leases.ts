@@ -58,14 +58,20 @@ interface Notes {
   startSeconds: number | undefined;
 }
 
+/** When this replica last did something about a Lease, monotonic milliseconds. */
+interface Moments {
+  /** Saw a renewal come. */
+  seen?: number;
+  asked?: number;
+  probeNoted?: number;
+}
+
 /** The Leases by which the replicas of the gateway and the controller tell each other about model servers at zero. */
 export class ModelLeases implements ServerMemory {
   readonly #deps: ModelLeasesDeps;
   readonly #notes = new WeakMap<Lease, Notes>();
-  /** When this replica saw the last renewal of each Lease come. */
-  readonly #seenAt = new Map<string, number>();
-  readonly #askedAt = new Map<string, number>();
-  readonly #probeNotedAt = new Map<string, number>();
+  /** By the name of the Lease, as long as it is there. */
+  readonly #moments = new Map<string, Moments>();
   readonly #renewing = new Set<string>();
   readonly #listeners = new Set<() => void>();
   readonly #unsubscribe: () => void;
@@ -107,18 +113,18 @@ export class ModelLeases implements ServerMemory {
   keepAwake(uid: string): void {
     const lease = this.#find(uid);
     if (lease === undefined) return;
-    const seenAt = this.#seenAt.get(lease.metadata.name) ?? -Infinity;
-    if (isAsleep(lease) || this.#deps.clock.monotonic() - seenAt >= RENEW_MS) this.#renew(uid, lease);
+    const { seen = -Infinity } = this.#momentsOf(lease);
+    if (isAsleep(lease) || this.#deps.clock.monotonic() - seen >= RENEW_MS) this.#renew(uid, lease);
   }
 
   /** Says that calls wait. */
   wake(uid: string): void {
     const lease = this.#find(uid);
     if (lease === undefined) return;
-    const askedAt = this.#askedAt.get(uid) ?? -Infinity;
+    const { asked = -Infinity } = this.#momentsOf(lease);
     // The cache shows the answer to the last renewal a moment later.
     const wait = isAsleep(lease) ? SEEN_MS : ASK_MS;
-    if (this.#deps.clock.monotonic() - askedAt >= wait) this.#renew(uid, lease);
+    if (this.#deps.clock.monotonic() - asked >= wait) this.#renew(uid, lease);
   }
 
   noteProbe(uid: string, probe: Probe): void {
@@ -128,8 +134,9 @@ export class ModelLeases implements ServerMemory {
     const text = JSON.stringify(probe);
     if (text.length > PROBE_MAX || notesOf(lease)[LEASE_SERVED] === text) return;
     const now = clock.monotonic();
-    if (now - (this.#probeNotedAt.get(uid) ?? -Infinity) < PROBE_MS) return;
-    this.#probeNotedAt.set(uid, now);
+    const moments = this.#momentsOf(lease);
+    if (now - (moments.probeNoted ?? -Infinity) < PROBE_MS) return;
+    moments.probeNoted = now;
     void this.#patch(lease, { metadata: { annotations: { [LEASE_SERVED]: text } } });
   }
 
@@ -147,7 +154,7 @@ export class ModelLeases implements ServerMemory {
     if (this.#renewing.has(uid)) return;
     this.#renewing.add(uid);
     const { clock, identity } = this.#deps;
-    this.#askedAt.set(uid, clock.monotonic());
+    this.#momentsOf(lease).asked = clock.monotonic();
     const spec = { renewTime: renewTime(clock.now()), holderIdentity: identity };
     void this.#patch(lease, { spec }).finally(() => this.#renewing.delete(uid));
   }
@@ -160,6 +167,12 @@ export class ModelLeases implements ServerMemory {
     } catch (err) {
       log.warn({ err, lease: name }, 'The Lease of a model server was not written');
     }
+  }
+
+  #momentsOf({ metadata: { name } }: Lease): Moments {
+    let moments = this.#moments.get(name);
+    if (moments === undefined) this.#moments.set(name, (moments = {}));
+    return moments;
   }
 
   #find(uid: string): Lease | undefined {
@@ -183,9 +196,9 @@ export class ModelLeases implements ServerMemory {
 
   #changed(before: Lease | undefined, after: Lease | undefined): void {
     if (after === undefined) {
-      if (before !== undefined) this.#seenAt.delete(before.metadata.name);
+      if (before !== undefined) this.#moments.delete(before.metadata.name);
     } else if (before !== undefined && renewalOf(before) !== renewalOf(after)) {
-      this.#seenAt.set(after.metadata.name, this.#deps.clock.monotonic());
+      this.#momentsOf(after).seen = this.#deps.clock.monotonic();
     }
     const isRemembered = [LEASE_SERVED, LEASE_START_SECONDS].every(
       (name) => before?.metadata.annotations?.[name] === after?.metadata.annotations?.[name],

@@ -1,6 +1,7 @@
 import type { Pod, Service } from '../../kube/types.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { pullProblem } from '../../resources/pod/pull-problem.ts';
 import type { Model, Sleeper } from '../balance/model.ts';
 import type { Call } from '../calls/call.ts';
 import type { ClientWriter } from '../calls/client-writer.ts';
@@ -246,6 +247,7 @@ const CONTAINER_WORDS: Readonly<Record<string, string>> = {
   CreateContainerConfigError: 'The container of its server cannot be created.',
   CrashLoopBackOff: 'Its server ends again and again while it starts.',
 };
+const OF_IMAGES = new Set(['ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull']);
 const DETAIL_MAX = 300;
 
 /** Why none of these pods is ready: the first thing that Kubernetes says about one. `undefined`: nothing is wrong yet. */
@@ -262,11 +264,12 @@ function startProblem(pods: Iterable<Pod>): StartProblem | undefined {
 
 function brokenContainer({ metadata, status }: Pod): StartProblem | undefined {
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
-  for (const { name, state } of statuses) {
+  for (const { name, image, state } of statuses) {
     const { reason = '', message = '' } = state?.waiting ?? {};
     const words = CONTAINER_WORDS[reason];
     if (words === undefined) continue;
-    const detail = `Container '${name}' of pod '${metadata.name}': ${reason}: ${message}`;
+    const said = OF_IMAGES.has(reason) ? pullProblem(image, { reason, message }) : message;
+    const detail = `Container '${name}' of pod '${metadata.name}': ${reason}: ${said}`;
     return { words, detail: detail.slice(0, DETAIL_MAX), isFinal: true };
   }
   return undefined;

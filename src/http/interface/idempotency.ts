@@ -5,9 +5,6 @@ import { idempotentName } from '../../resources/ids.ts';
 import { ApiError } from './errors/api-error.ts';
 import { LIMITS } from './schema.ts';
 
-/** Annotation of what a request with an Idempotency-Key created: the hash of that request's body. */
-export const REQUEST_HASH = 'berth.dev/request-hash';
-
 /** Printable ASCII, no space at either end. */
 export const IDEMPOTENCY_KEY = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { KubeClient } from '../../kube/client/client.ts';
 import { AlreadyExistsError } from '../../kube/errors.ts';
 import type { KubeObject, ResourceType } from '../../kube/types.ts';
-import { type ObjectNames, otherBody, REQUEST_HASH, requestHash } from './idempotency.ts';
+import { REQUEST_HASH } from '../../resources/ids.ts';
+import { type ObjectNames, otherBody, requestHash } from './idempotency.ts';
 
 interface Deps {
   client: Pick<KubeClient, 'create' | 'get'>;

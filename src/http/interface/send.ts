@@ -1,20 +1,10 @@
-import { hash } from 'node:crypto';
 import compression from 'compression';
 import type { RequestHandler, Response } from 'express';
+import { etagOf, hasVersion } from '../../lib/etag.ts';
+import { countUnread, isShareUnread } from '../../lib/unread-answers.ts';
+import { unread } from './errors/busy.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
-
-export function etagOf(text: string | Buffer): string {
-  return `W/"${hash('sha1', text, 'base64url')}"`;
-}
-
-/** Whether the client has this version, by weak comparison (RFC 9110 section 13.1.2). */
-export function hasVersion(ifNoneMatch: string | undefined, etag: string): boolean {
-  if (ifNoneMatch === undefined) return false;
-  if (ifNoneMatch.trim() === '*') return true;
-  const opaque = etag.slice(2);
-  return ifNoneMatch.split(',').some((one) => one.trim().replace(/^W\//, '') === opaque);
-}
 
 /**
  * Sends JSON text, or 304 when the client has it. Express ignores If-None-Match when the request says no-cache, which
@@ -31,9 +21,17 @@ export function sendJson(response: Response, json: string, knownEtag?: string): 
       return;
     }
   }
-  response.setHeader('content-type', JSON_TYPE);
-  response.setHeader('content-length', Buffer.byteLength(json));
-  response.end(json);
+  send(response, json, JSON_TYPE);
+}
+
+/** @throws ApiError overloaded while other answers wait for the clients of the tenant, if nothing was changed */
+function send(response: Response, text: string, type: string): void {
+  const bytes = Buffer.byteLength(text);
+  if (response.req.method === 'GET' && isShareUnread(response)) throw unread();
+  response.setHeader('content-type', type);
+  response.setHeader('content-length', bytes);
+  countUnread(response, bytes);
+  response.end(text);
 }
 
 const TEXT_TYPE = 'text/plain; charset=utf-8';
@@ -41,9 +39,7 @@ const TEXT_TYPE = 'text/plain; charset=utf-8';
 /** Sends text that a program in an instance wrote. It is never taken for a page: nosniff stands on every answer. */
 export function sendText(response: Response, text: string, type = TEXT_TYPE): void {
   response.setHeader('cache-control', 'private, no-store');
-  response.setHeader('content-type', type);
-  response.setHeader('content-length', Buffer.byteLength(text));
-  response.end(text);
+  send(response, text, type);
 }
 
 /** Sends a list of items that are JSON text already. */

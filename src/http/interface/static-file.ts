@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { RequestHandler } from 'express';
-import { etagOf, hasVersion } from './send.ts';
+import { etagOf, hasVersion } from '../../lib/etag.ts';
 
 /** A TCP segment or two. Shorter files gain nothing. */
 const WORTH_COMPRESSING = 1024;

@@ -3,7 +3,8 @@ import type { Socket } from 'node:net';
 import { getPrincipal } from '../../access/principal.ts';
 import { clientNetwork } from '../../lib/client-network.ts';
 import { FairShares } from '../../lib/shares.ts';
-import { overloaded } from '../interface/errors/busy.ts';
+import type { UnreadAnswers } from '../../lib/unread-answers.ts';
+import { overloaded, unread } from '../interface/errors/busy.ts';
 import type { Step } from '../interface/step.ts';
 
 /** Milliseconds that a connection may rest between two requests: longer than load balancers do (60 s on AWS). */
@@ -137,6 +138,14 @@ export function keepAccepted(connections: Connections, most: number): Step {
     if (shares.take(namespace, 1) !== 'taken') throw overloaded('requests of this tenant');
     response.once('close', () => shares.give(namespace, 1));
     connections.keep(response);
+    next();
+  };
+}
+
+/** Lets a tenant ask for more only while its clients take what they get. */
+export function countAnswers(answers: UnreadAnswers): Step {
+  return (request, response, next) => {
+    if (!answers.begin(response, getPrincipal(request).namespace)) throw unread();
     next();
   };
 }

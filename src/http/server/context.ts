@@ -14,6 +14,7 @@ import type { KubeClient } from '../../kube/client/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { Paces } from '../../lib/paces.ts';
 import { FairShares } from '../../lib/shares.ts';
+import { UnreadAnswers } from '../../lib/unread-answers.ts';
 import type { InstancePorts } from '../../ports/instance-ports.ts';
 import type { ReadMonitor } from '../../ports/read-monitor.ts';
 import type { Tracer } from '../../runtime/tracing/tracer.ts';
@@ -37,7 +38,7 @@ import { objectNames } from '../interface/idempotency.ts';
 import type { CallLimits } from '../interface/request-limit.ts';
 import { Proxies, type Trust } from './proxies.ts';
 import { shareAmongStrangers } from './strangers.ts';
-import { Connections, keepAccepted } from './connections.ts';
+import { Connections, countAnswers, keepAccepted } from './connections.ts';
 import { takeTurns, Turns } from './turns.ts';
 
 export const API_CACHES = [
@@ -158,6 +159,7 @@ export function createContext(deps: ApiDeps) {
     keepAccepted: keepAccepted(connections, maxConnections),
     proxies,
     strangers: shareAmongStrangers(turns, proxies.addressOf),
+    countAnswers: countAnswers(new UnreadAnswers(clock)),
     takeTurns: takeTurns(turns),
     turns,
     readJson: jsonBody(tenantBodies(ceilings), clock),

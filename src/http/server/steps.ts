@@ -32,6 +32,7 @@ export function createSteps(context: ApiContext): ApiSteps {
       requireTenant(context.tenants),
       ...(context.tracer === undefined ? [] : [traceRequests(context.tracer)]),
       context.keepAccepted,
+      context.countAnswers,
       context.takeTurns,
       apiSecurity,
       requireHost,

@@ -1,7 +1,9 @@
 import type { DeviceClass } from '../../kube/devices.ts';
-import { parseQuantity } from '../../kube/quantity.ts';
+import { DEVICE_CLASS_RESOURCE, parseQuantity } from '../../kube/quantity.ts';
 import { compareText } from '../../lib/compare.ts';
+import type { Amounts } from '../amounts.ts';
 import { readSelectors, selects } from './selectors.ts';
+import { type Counters, fitTogether, roomFor, take } from './shared-counters.ts';
 import type { Device, NamedDevice } from './slices.ts';
 
 /** Devices that claims have. */
@@ -11,16 +13,29 @@ export interface DeviceHolding {
   readonly gpus: number;
 }
 
+/** Devices that a pod has of those that it asked for by its class. */
+export interface LocatedDevices {
+  readonly pod: string;
+  readonly instance: string | undefined;
+  readonly gpus: number;
+}
+
 /** The devices of one class on one node. */
 export interface DeviceGroup {
-  /** What pods ask for: the extended resource of the class. */
+  readonly deviceClassName: string;
+  /** What pods ask for: the extended resource of the class or, where it names none, the one that every class has. */
   readonly resourceName: string;
   readonly driver: string;
   readonly total: number;
   /** Those that are not tainted, or in use all the same. */
   readonly healthy: number;
-  /** Those that claims have or block, and no pod that runs counts. */
+  /** Those that claims have, and no pod that runs counts. */
   readonly claimed: readonly DeviceHolding[];
+  /** Those that nobody has, and whose counters others use. */
+  readonly blocked: number;
+  readonly located: readonly LocatedDevices[];
+  /** All of them. */
+  readonly devices: readonly NamedDevice[];
   /** By name: the value that all devices have, or the empty string where they differ. */
   readonly attributes: Readonly<Record<string, string>>;
   /** By name: the least, in bytes or pieces. */
@@ -31,14 +46,15 @@ export interface DeviceGroup {
 export interface Holder {
   /** The class by which a pod asks for the device as an extended resource; else undefined. */
   readonly askedAs: string | undefined;
-  /** Whether the pod counts on the node by its requests. */
-  readonly isCounted: boolean;
+  /** The claim: a pod has one for all its devices. */
+  readonly claim: string;
+  /** What the pod counts on the node; nothing while it does not run, and where it is no pod's. */
+  readonly requests: Amounts;
+  /** The uid of the pod that the claim was made for. */
+  readonly pod: string | undefined;
   /** The instance of the pod. */
   readonly instance: string | undefined;
 }
-
-/** Counters of a pool, by set and name. */
-type Counters = Map<string, number>;
 
 /** What a node has of all classes, and who has it. */
 export interface DeviceSupply {
@@ -49,35 +65,8 @@ export interface DeviceSupply {
   readonly holdersOf: (id: string) => readonly Holder[];
 }
 
-export function counterKey(pool: string, set: string, name: string): string {
-  return [pool, set, name].join('\0');
-}
-
-/** What a device takes of counters. */
-function* needsOf({ pool, device }: NamedDevice): Generator<[string, number]> {
-  for (const { counterSet, counters } of device.consumesCounters ?? []) {
-    for (const [name, { value }] of Object.entries(counters)) {
-      yield [counterKey(pool, counterSet, name), parseQuantity(value) ?? 0];
-    }
-  }
-}
-
-function fits(left: Counters, device: NamedDevice): boolean {
-  return [...needsOf(device)].every(([key, amount]) => (left.get(key) ?? 0) >= amount);
-}
-
-function take(left: Counters, device: NamedDevice): void {
-  for (const [key, amount] of needsOf(device)) left.set(key, (left.get(key) ?? 0) - amount);
-}
-
-/** Whether all of them can be in use at once: whole GPUs can, a GPU and its partitions cannot. */
-function fitTogether(counters: Readonly<Counters>, devices: readonly NamedDevice[]): boolean {
-  const left = new Map(counters);
-  for (const device of devices) take(left, device);
-  return [...left.values()].every((amount) => amount >= 0);
-}
-
-function isTainted({ taints = [] }: Device): boolean {
+/** Whether the scheduler gives a device to nobody, whatever is free. */
+export function isTainted({ taints = [] }: Device): boolean {
   return taints.some(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute');
 }
 
@@ -105,6 +94,14 @@ function leastCapacity(devices: readonly Device[]): Record<string, number> {
   );
 }
 
+/** Characters of the name of a resource after its slash (kubernetes pkg/api/validate/content, IsLabelKey). */
+const MOST_NAME = 63;
+
+/** By which resource pods ask for devices of a class. */
+function resourceOf({ metadata, spec }: DeviceClass): string {
+  return spec.extendedResourceName ?? DEVICE_CLASS_RESOURCE + metadata.name;
+}
+
 /**
  * The class by which the scheduler finds devices for an extended resource when several have it: the newest, and of
  * those the first by name (kubernetes dynamic-resource-allocation/deviceclass/extendedresourcecache).
@@ -121,55 +118,77 @@ export function classGap(name: string, classes: readonly DeviceClass[]): string 
   const deviceClass = classes.find(({ metadata }) => metadata.name === name);
   if (deviceClass === undefined)
     return `Berth reads no DeviceClass ${name}. Install the driver that makes it. Kubernetes must be 1.34 or later, and dra.enabled of the chart must be on.`;
-  if (deviceClass.spec.extendedResourceName === undefined)
-    return `DeviceClass ${name} has no spec.extendedResourceName, so no instance can ask for its devices. Set one, for example nvidia.com/gpu.`;
   if (readSelectors(deviceClass) === undefined)
     return `Berth cannot count the devices of DeviceClass ${name}: its selectors are more than device.driver and device.attributes compared with == and joined with &&. Name a simpler class.`;
-  const asked = classOf(deviceClass.spec.extendedResourceName, classes);
+  const { extendedResourceName } = deviceClass.spec;
+  if (extendedResourceName === undefined && name.length > MOST_NAME)
+    return `DeviceClass ${name} has no spec.extendedResourceName, and its own name is longer than the ${MOST_NAME} characters of a resource. Set one, for example nvidia.com/gpu.`;
+  const asked = extendedResourceName === undefined ? name : classOf(extendedResourceName, classes);
   if (asked !== name)
     return `Pods that ask for ${deviceClass.spec.extendedResourceName} get devices of DeviceClass ${asked}, which has this name too. Name that class, or give ${name} another spec.extendedResourceName.`;
   return undefined;
 }
 
-/**
- * The devices of a class on a node; undefined when it has none, or none that can be told apart from parts: devices that
- * several claims share, or that take from each other, are not sold.
- */
-export function deviceGroup(
-  deviceClass: DeviceClass,
-  { devices, counters, holdersOf }: DeviceSupply,
-): DeviceGroup | undefined {
-  const { extendedResourceName: resourceName } = deviceClass.spec;
+// A claim changes what is free of a node all the time, and which devices it has rarely.
+const selected = new WeakMap<DeviceSupply, WeakMap<DeviceClass, readonly NamedDevice[]>>();
+
+function select(deviceClass: DeviceClass, { devices, counters }: DeviceSupply): readonly NamedDevice[] {
   const selectors = readSelectors(deviceClass);
-  if (resourceName === undefined || selectors === undefined) return undefined;
+  if (selectors === undefined) return [];
   const verdicts = devices.map((one) => selects(selectors, one));
   const own = devices.filter((_, index) => verdicts[index] === true);
+  if (verdicts.includes('unknown') || new Set(own.map(({ driver }) => driver)).size > 1) return [];
+  const isShared = own.some(({ device }) => device.allowMultipleAllocations === true);
+  return isShared || !fitTogether(counters, own) ? [] : own;
+}
+
+/** The devices of a class on a node; none where they cannot be counted. */
+function selectOnce(deviceClass: DeviceClass, supply: DeviceSupply): readonly NamedDevice[] {
+  const known = selected.get(supply) ?? new WeakMap<DeviceClass, readonly NamedDevice[]>();
+  selected.set(supply, known);
+  const own = known.get(deviceClass) ?? select(deviceClass, supply);
+  known.set(deviceClass, own);
+  return own;
+}
+
+/**
+ * The devices of a class on a node; undefined when it has none, or none that can be counted: devices that several claims
+ * share, or that take from each other, are not sold. Slices of one MIG profile leave each other room.
+ */
+export function deviceGroup(deviceClass: DeviceClass, supply: DeviceSupply): DeviceGroup | undefined {
+  const resourceName = resourceOf(deviceClass);
+  const deviceClassName = deviceClass.metadata.name;
+  const { devices, counters, holdersOf } = supply;
+  const own = selectOnce(deviceClass, supply);
   const [first] = own;
-  if (first === undefined || verdicts.includes('unknown')) return undefined;
-  if (own.some(({ driver, device }) => driver !== first.driver || device.allowMultipleAllocations === true)) {
-    return undefined;
-  }
-  if (!fitTogether(counters, own)) return undefined;
+  if (first === undefined) return undefined;
   const left = new Map(counters);
   for (const one of devices) if (holdersOf(one.id).length > 0) take(left, one);
-  let healthy = 0;
+  const uncounted = new Map<string, number>();
   const claimed = new Map<string | undefined, number>();
-  for (const one of own) {
-    const holders = holdersOf(one.id);
-    const isHeld = holders.length > 0;
-    if (!isHeld && isTainted(one.device)) continue;
-    healthy += 1;
-    if (!isHeld && fits(left, one)) continue;
-    const asked = holders.find(({ askedAs }) => askedAs === deviceClass.metadata.name);
-    if (asked?.isCounted !== true) claimed.set(asked?.instance, (claimed.get(asked?.instance) ?? 0) + 1);
+  const located = new Map<string, { instance: string | undefined; gpus: number }>();
+  const held = own.map((one) => holdersOf(one.id)).filter((holders) => holders.length > 0);
+  for (const holders of held) {
+    const asked = holders.find(({ askedAs }) => askedAs === deviceClassName);
+    const { pod, instance } = asked ?? {};
+    if (pod !== undefined) located.set(pod, { instance, gpus: (located.get(pod)?.gpus ?? 0) + 1 });
+    // Pods may ask for devices of a class by either of its names: the requests of one name are those of so many devices.
+    const counted = asked && (uncounted.get(asked.claim) ?? asked.requests[resourceName] ?? 0);
+    if (asked && counted) uncounted.set(asked.claim, counted - 1);
+    else claimed.set(instance, (claimed.get(instance) ?? 0) + 1);
   }
+  const rest = own.filter(({ id, device }) => holdersOf(id).length === 0 && !isTainted(device));
   const all = own.map(({ device }) => device);
   return {
+    deviceClassName,
     resourceName,
     driver: first.driver,
     total: own.length,
-    healthy,
+    healthy: held.length + rest.length,
     claimed: [...claimed].map(([instance, gpus]) => ({ instance, gpus })),
+    blocked: rest.length - roomFor(left, rest),
+    located: [...located].map(([pod, { instance, gpus }]) => ({ pod, instance, gpus })),
+    devices: own,
     attributes: commonAttributes(all),
     capacity: leastCapacity(all),
   };

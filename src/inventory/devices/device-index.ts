@@ -1,15 +1,19 @@
 import {
   type DeviceClass,
+  type DeviceTaintRule,
   EXTENDED_RESOURCE_CLAIM,
   type ResourceClaim,
   type ResourceSlice,
 } from '../../kube/devices.ts';
 import { parseQuantity } from '../../kube/quantity.ts';
 import { keyOf, type Pod } from '../../kube/types.ts';
+import { compareText } from '../../lib/compare.ts';
 import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
+import { type HeldDevice, LONGEST_DEVICE_UUID } from '../../resources/instances/held-devices.ts';
 import { instanceOf, podHolding } from '../holdings.ts';
-import { classGap, counterKey, deviceGroup, type DeviceGroup, type Holder } from './device-group.ts';
-import { devicesOn, newestSlices, poolKey, poolOfSlice } from './slices.ts';
+import { classGap, deviceGroup, type DeviceGroup, type DeviceSupply, type Holder, isTainted } from './device-group.ts';
+import { counterKey } from './shared-counters.ts';
+import { type Device, devicesOn, newestSlices, poolKey, poolOfSlice, withTaints } from './slices.ts';
 import { NO_DEVICES, type NodeDevices } from './told-node.ts';
 
 /** What Kubernetes keeps of devices. They are empty where it does not serve these kinds. */
@@ -17,6 +21,13 @@ export interface DeviceStores {
   resourceSlices: ReadStore<ResourceSlice>;
   deviceClasses: ReadStore<DeviceClass>;
   resourceClaims: ReadStore<ResourceClaim>;
+  deviceTaintRules: ReadStore<DeviceTaintRule>;
+}
+
+/** A device that a pod has. */
+export interface PodDevice extends HeldDevice {
+  /** The driver, or an operator, says that nothing is to use it. */
+  isTainted: boolean;
 }
 
 /** A claim with its devices. */
@@ -39,13 +50,18 @@ function remove<K, V>(sets: Map<K, Set<V>>, key: K, value: V): void {
   if (known?.size === 0) sets.delete(key);
 }
 
+/** The id of a device, as slices.ts has it. */
+function idOf({ driver, pool, device }: Pick<HeldDevice, 'driver' | 'pool' | 'device'>): string {
+  return `${poolKey(driver, pool)}/${device}`;
+}
+
 function heldBy({ metadata, spec, status }: ResourceClaim): Held | undefined {
   const results = status?.allocation?.devices?.results ?? [];
   const classes = new Map(spec.devices?.requests?.map(({ name, exactly }) => [name, exactly?.deviceClassName]));
   const devices = results
     // An administrator's look at a device takes it from nobody.
     .filter(({ adminAccess }) => adminAccess !== true)
-    .map(({ driver, pool, device, request }) => [`${poolKey(driver, pool)}/${device}`, classes.get(request)] as const);
+    .map((result) => [idOf(result), classes.get(result.request)] as const);
   if (devices.length === 0) return undefined;
   const isOfPod = metadata.annotations?.[EXTENDED_RESOURCE_CLAIM] === 'true';
   const owner = isOfPod ? metadata.ownerReferences?.find(({ kind }) => kind === 'Pod') : undefined;
@@ -69,6 +85,8 @@ export class DeviceIndex {
   /** Keys of claims, by the pod that they were made for. */
   readonly #claimsOf = new Map<string, Set<string>>();
   readonly #known = new Map<string, NodeDevices>();
+  /** By node, until its slices change. */
+  readonly #supplies = new Map<string, DeviceSupply>();
   readonly #stops: (() => void)[];
 
   constructor(stores: DeviceStores, pods: ReadStore<Pod>, onChange: (nodes: Iterable<string>) => void) {
@@ -81,6 +99,10 @@ export class DeviceIndex {
       stores.resourceSlices.onChange(({ before, after }) => this.#changed(this.#setSlice(before, after))),
       stores.resourceClaims.onChange(({ key, after }) => this.#changed(this.#setClaim(key, after))),
       stores.deviceClasses.onChange(() => this.#changed([...this.#poolsOf.keys()])),
+      stores.deviceTaintRules.onChange(() => {
+        this.#supplies.clear();
+        this.#changed([...this.#poolsOf.keys()]);
+      }),
       pods.onChange((change) => this.#podChanged(change)),
     ];
   }
@@ -97,28 +119,38 @@ export class DeviceIndex {
     return classGap(deviceClassName, [...this.#stores.deviceClasses.values()]);
   }
 
+  /** The devices that a pod has, as its claim and the slices say, by driver, pool and name. */
+  devicesOf({ metadata, status }: Pod): readonly PodDevice[] {
+    // The scheduler names the claim. Anybody may make one that looks as if it were of this pod.
+    const name = status?.extendedResourceClaimStatus?.resourceClaimName;
+    const claim = name && this.#stores.resourceClaims.get(keyOf({ namespace: metadata.namespace, name }));
+    if (!claim || !claim.status?.reservedFor?.some(({ uid }) => uid === metadata.uid)) return [];
+    const results = claim.status.allocation?.devices?.results ?? [];
+    return results
+      .map(({ driver, pool, device }) => {
+        const told = this.#deviceOf(poolKey(driver, pool), device);
+        const uuid = told?.attributes?.['uuid']?.string;
+        const isKept = uuid !== undefined && uuid.length <= LONGEST_DEVICE_UUID;
+        return { driver, pool, device, ...(isKept && { uuid }), isTainted: told !== undefined && isTainted(told) };
+      })
+      .toSorted((a, b) => compareText(idOf(a), idOf(b)));
+  }
+
+  #deviceOf(pool: string, device: string): Device | undefined {
+    for (const slice of newestSlices([...(this.#slices.get(pool) ?? [])])) {
+      const told = slice.spec.devices?.find(({ name }) => name === device);
+      if (told !== undefined) return withTaints(told, slice, this.#stores.deviceTaintRules.values());
+    }
+    return undefined;
+  }
+
   close(): void {
     for (const stop of this.#stops) stop();
   }
 
   #groupsOf(node: string): NodeDevices {
-    const slices = [...(this.#poolsOf.get(node) ?? [])].map((pool) =>
-      newestSlices([...(this.#slices.get(pool) ?? [])]),
-    );
-    const devices = slices.flatMap((ofPool) => devicesOn(node, ofPool));
-    const counters = new Map(
-      slices
-        .flat()
-        .flatMap((slice) =>
-          (slice.spec.sharedCounters ?? []).flatMap((set) =>
-            Object.entries(set.counters).map(
-              ([name, { value }]) =>
-                [counterKey(poolOfSlice(slice), set.name, name), parseQuantity(value) ?? 0] as const,
-            ),
-          ),
-        ),
-    );
-    const supply = { devices, counters, holdersOf: (id: string) => this.#holdersOf(id) };
+    const supply = this.#supplies.get(node) ?? this.#supplyOf(node);
+    this.#supplies.set(node, supply);
     const classes = [...this.#stores.deviceClasses.values()];
     const groups = classes.flatMap((deviceClass) => {
       const gap = classGap(deviceClass.metadata.name, classes);
@@ -128,14 +160,34 @@ export class DeviceIndex {
     return new Map(groups);
   }
 
+  #supplyOf(node: string): DeviceSupply {
+    const slices = [...(this.#poolsOf.get(node) ?? [])].map((pool) =>
+      newestSlices([...(this.#slices.get(pool) ?? [])]),
+    );
+    const counters = slices.flat().flatMap((slice) =>
+      (slice.spec.sharedCounters ?? []).flatMap((set) =>
+        Object.entries(set.counters).map(([name, { value }]) => {
+          return [counterKey(poolOfSlice(slice), set.name, name), parseQuantity(value) ?? 0] as const;
+        }),
+      ),
+    );
+    const rules = [...this.#stores.deviceTaintRules.values()];
+    return {
+      devices: slices.flatMap((ofPool) => devicesOn(node, ofPool, rules)),
+      counters: new Map(counters),
+      holdersOf: (id) => this.#holdersOf(id),
+    };
+  }
+
   #holdersOf(id: string): Holder[] {
     return [...(this.#holders.get(id) ?? [])].flatMap((key) => {
       const held = this.#held.get(key);
       if (held === undefined) return [];
       const { pod, devices } = held;
       const found = pod && this.#pods.get(pod.key);
-      const isCounted = found?.metadata.uid === pod?.uid && found !== undefined && podHolding(found) !== undefined;
-      return [{ askedAs: pod && devices.get(id), isCounted, instance: pod?.instance }];
+      const holding = found?.metadata.uid === pod?.uid && found !== undefined ? podHolding(found) : undefined;
+      const [askedAs, requests] = [pod && devices.get(id), holding?.amounts ?? {}];
+      return [{ askedAs, claim: key, requests, pod: pod?.uid, instance: pod?.instance }];
     });
   }
 
@@ -156,6 +208,7 @@ export class DeviceIndex {
       if (after.spec.nodeName !== undefined) add(this.#poolsOf, after.spec.nodeName, poolOfSlice(after));
     }
     for (const node of this.#nodesOf(pools)) touched.add(node);
+    for (const node of touched) this.#supplies.delete(node);
     return [...touched];
   }
 

@@ -1,4 +1,4 @@
-import type { ResourceSlice } from '../../kube/devices.ts';
+import type { DeviceTaintRule, ResourceSlice } from '../../kube/devices.ts';
 
 export type Device = NonNullable<ResourceSlice['spec']['devices']>[number];
 
@@ -32,13 +32,34 @@ export function newestSlices(slices: readonly ResourceSlice[]): readonly Resourc
   return isWhole && new Set(names).size === names.length ? current : [];
 }
 
+/** A device with the taints that operators give it beside those of its driver. */
+export function withTaints(device: Device, { spec }: ResourceSlice, rules: Iterable<DeviceTaintRule>): Device {
+  const place = { driver: spec.driver, pool: spec.pool.name, device: device.name };
+  const added = [...rules].filter(({ spec: { deviceSelector: selector } }) => {
+    // Without a selector no device is meant, and by one that is empty each.
+    if (selector === undefined) return false;
+    const { driver = place.driver, pool = place.pool, device: name = place.device } = selector;
+    return driver === place.driver && pool === place.pool && name === place.device;
+  });
+  return added.length === 0
+    ? device
+    : { ...device, taints: [...(device.taints ?? []), ...added.map(({ spec: { taint } }) => taint)] };
+}
+
 /** The devices of one node in the slices of a pool that count. */
-export function devicesOn(node: string, slices: readonly ResourceSlice[]): NamedDevice[] {
+export function devicesOn(
+  node: string,
+  slices: readonly ResourceSlice[],
+  rules: readonly DeviceTaintRule[],
+): NamedDevice[] {
   return slices
     .filter(({ spec }) => spec.nodeName === node)
     .flatMap((slice) => {
       const pool = poolOfSlice(slice);
       const { driver, devices = [] } = slice.spec;
-      return devices.map((device) => ({ id: `${pool}/${device.name}`, pool, driver, device }));
+      return devices.map((told) => {
+        const device = withTaints(told, slice, rules);
+        return { id: `${pool}/${device.name}`, pool, driver, device };
+      });
     });
 }

@@ -1,5 +1,5 @@
 import type { Node } from '../../kube/types.ts';
-import type { PoolDevices } from '../../resources/gpu-pool.ts';
+import { deviceClassNamesOf, type PoolDevices } from '../../resources/gpu-pool.ts';
 import type { DeviceGroup } from './device-group.ts';
 
 /** What the slices say of one node, by DeviceClass. */
@@ -8,41 +8,55 @@ export type NodeDevices = ReadonlyMap<string, DeviceGroup>;
 export const NO_DEVICES: NodeDevices = new Map();
 
 // Labels that no Node can have: a name with a colon is refused.
+/** The resource that comes first in the pool of the node. */
 export const DEVICE_RESOURCE = 'device:resource';
-export const DEVICE_DRIVER = 'device:driver';
-export const DEVICE_ATTRIBUTE = 'device:attribute:';
-export const DEVICE_CAPACITY = 'device:capacity:';
 
-function prefixed(prefix: string, values: Readonly<Record<string, string | number>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [prefix + name, String(value)]));
+/** Labels with what the devices of a resource are. */
+export const deviceLabels = {
+  className: (resourceName: string) => `device:${resourceName}:class`,
+  driver: (resourceName: string) => `device:${resourceName}:driver`,
+  attribute: (resourceName: string, name: string) => `device:${resourceName}:attribute:${name}`,
+  capacity: (resourceName: string, name: string) => `device:${resourceName}:capacity:${name}`,
+} as const;
+
+/** The groups that a pool has of a node. Where a device plugin counts the resource, the scheduler asks no slices. */
+export function groupsFor(node: Node, groups: NodeDevices, devices: PoolDevices | undefined): readonly DeviceGroup[] {
+  if (groups.size === 0) return [];
+  return deviceClassNamesOf(devices).flatMap((name) => {
+    const group = groups.get(name);
+    return group === undefined || Number(node.status?.allocatable?.[group.resourceName] ?? 0) > 0 ? [] : [group];
+  });
 }
 
-/** The group that a pool has of a node. Where a device plugin counts the resource, the scheduler asks no slices. */
-export function groupFor(node: Node, groups: NodeDevices, devices: PoolDevices | undefined): DeviceGroup | undefined {
-  const group = groups.get(devices?.deviceClassName ?? '');
-  return group === undefined || Number(node.status?.allocatable?.[group.resourceName] ?? 0) > 0 ? undefined : group;
+function labelsOf({ deviceClassName, resourceName, driver, attributes, capacity }: DeviceGroup) {
+  const told = [
+    [deviceLabels.className(resourceName), deviceClassName],
+    [deviceLabels.driver(resourceName), driver],
+    ...Object.entries(attributes).map(([name, value]) => [deviceLabels.attribute(resourceName, name), value]),
+    ...Object.entries(capacity).map(([name, value]) => [deviceLabels.capacity(resourceName, name), String(value)]),
+  ];
+  return Object.fromEntries(told) as Record<string, string>;
+}
+
+function resourcesOf(groups: readonly DeviceGroup[], amountOf: (group: DeviceGroup) => number): Record<string, string> {
+  return Object.fromEntries(groups.map((group) => [group.resourceName, String(amountOf(group))]));
 }
 
 /** A node as a device plugin and labels would tell of it, for a pool whose GPUs are in slices. */
-export function toldNode(node: Node, group: DeviceGroup | undefined): Node {
-  if (group === undefined) return node;
-  const { resourceName, driver, total, healthy, attributes, capacity } = group;
+export function toldNode(node: Node, groups: readonly DeviceGroup[]): Node {
+  const [first] = groups;
+  if (first === undefined) return node;
+  const told = Object.assign({ [DEVICE_RESOURCE]: first.resourceName }, ...groups.map(labelsOf)) as Record<
+    string,
+    string
+  >;
   return {
     ...node,
-    metadata: {
-      ...node.metadata,
-      labels: {
-        ...node.metadata.labels,
-        [DEVICE_RESOURCE]: resourceName,
-        [DEVICE_DRIVER]: driver,
-        ...prefixed(DEVICE_ATTRIBUTE, attributes),
-        ...prefixed(DEVICE_CAPACITY, capacity),
-      },
-    },
+    metadata: { ...node.metadata, labels: { ...node.metadata.labels, ...told } },
     status: {
       ...node.status,
-      allocatable: { ...node.status?.allocatable, [resourceName]: String(healthy) },
-      capacity: { ...node.status?.capacity, [resourceName]: String(total) },
+      allocatable: { ...node.status?.allocatable, ...resourcesOf(groups, ({ healthy }) => healthy) },
+      capacity: { ...node.status?.capacity, ...resourcesOf(groups, ({ total }) => total) },
     },
   };
 }

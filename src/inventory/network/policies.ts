@@ -1,6 +1,7 @@
 import type { NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort } from '../../kube/network-policy.ts';
 import { type LabelSelector, selects } from '../../kube/selector.ts';
 import { common, type IpRange, isCovered, rangeOf } from '../../lib/ip-range.ts';
+import { behindNat64 } from '../../lib/ip-network.ts';
 import { MONITOR_LABEL } from '../../resources/pod/monitor.ts';
 import { INSTANCE_LABEL, INSTANCE_UID_LABEL } from '../../resources/pod/owner.ts';
 import { TENANT_LABEL } from '../../resources/tenants/tenant-policy.ts';
@@ -26,6 +27,8 @@ export interface Opening {
   to: 'any' | 'tenants' | readonly Closed[];
   /** The ports of the rule; undefined for all. */
   ports: string | undefined;
+  /** Whether it is of ports one by one, and of no range or whole protocol. */
+  isNarrow: boolean;
 }
 
 /** As a pod of an instance has them, whatever its name. A selector that asks for any other label does not take each. */
@@ -35,6 +38,7 @@ export const LABELS_OF_PODS = {
   [INSTANCE_UID_LABEL]: 'any',
 };
 
+/** Those that each pod has, with a value of its own. */
 const OPEN_LABELS: ReadonlySet<string> = new Set([INSTANCE_LABEL, INSTANCE_UID_LABEL]);
 
 /** As the namespace of some other tenant has them. */
@@ -52,20 +56,21 @@ export function closedAddress(what: string, address: string, ports?: readonly nu
   return range === undefined ? [] : [{ what, address, range, ...(ports !== undefined && { ports }) }];
 }
 
-/**
- * Where clouds tell a machine who it is, and give it passwords: AWS, Azure, Google, OCI and others on the first, then
- * Azure's wire server, Alibaba, containers and pods of AWS, and the addresses of IPv6.
- */
-export const METADATA_SERVICES: readonly Closed[] = [
-  ...closedAddress('the metadata service', '169.254.169.254', [80]),
-  ...closedAddress('the metadata service', '168.63.129.16', [80, 32_526]),
-  ...closedAddress('the metadata service', '100.100.100.200', [80]),
-  ...closedAddress('the metadata service', '169.254.170.2', [80]),
-  ...closedAddress('the metadata service', '169.254.170.23', [80]),
-  ...closedAddress('the metadata service', 'fd00:ec2::254', [80]),
-  ...closedAddress('the metadata service', 'fd00:ec2::23', [80]),
-  ...closedAddress('the metadata service', 'fd20:ce::254', [80]),
+/** By IPv4: AWS, Azure, Google, OCI and others on the first, then Azure's wire server, Alibaba, containers and pods of AWS. */
+const METADATA_IPV4: readonly (readonly [address: string, ports: readonly number[]])[] = [
+  ['169.254.169.254', [80]],
+  ['168.63.129.16', [80, 32_526]],
+  ['100.100.100.200', [80]],
+  ['169.254.170.2', [80]],
+  ['169.254.170.23', [80]],
 ];
+
+/** Where clouds tell a machine who it is, and give it passwords. IPv6 gets to those of IPv4 by NAT64. */
+export const METADATA_SERVICES: readonly Closed[] = [
+  ...METADATA_IPV4,
+  ...['fd00:ec2::254', 'fd00:ec2::23', 'fd20:ce::254'].map((address) => [address, [80]] as const),
+  ...METADATA_IPV4.flatMap(([address, ports]) => behindNat64(address).map((one) => [one, ports] as const)),
+].flatMap(([address, ports]) => closedAddress('the metadata service', address, ports));
 
 /** Where pods are in most clusters. */
 export const PRIVATE_NETWORKS: readonly Closed[] = [
@@ -82,7 +87,18 @@ function typesOf({ spec }: NetworkPolicy): readonly string[] {
 
 /** Whether a policy closes every pod of an instance in its namespace to what it does not name. */
 export function closes(policy: NetworkPolicy, direction: Direction): boolean {
-  return typesOf(policy).includes(direction) && selects(policy.spec?.podSelector, LABELS_OF_PODS);
+  return typesOf(policy).includes(direction) && takesEach(policy.spec?.podSelector);
+}
+
+/** Whether a selector takes the pod of each instance: it leaves out none by a label that differs from pod to pod. */
+function takesEach(selector: LabelSelector = {}): boolean {
+  const { matchLabels = {}, matchExpressions = [] } = selector;
+  const asksForOne =
+    Object.keys(matchLabels).some((key) => OPEN_LABELS.has(key)) ||
+    matchExpressions.some(
+      ({ key, operator }) => key === MONITOR_LABEL || (OPEN_LABELS.has(key) && operator !== 'Exists'),
+    );
+  return !asksForOne && selects(selector, LABELS_OF_PODS);
 }
 
 /** Whether a selector takes the pod of some instance. Labels that differ from pod to pod may be what it asks for. */
@@ -111,6 +127,10 @@ function takesPort(ports: readonly NetworkPolicyPort[] | undefined, wanted: read
   });
 }
 
+function areNarrow(ports: readonly NetworkPolicyPort[] = []): boolean {
+  return ports.length > 0 && ports.every(({ port, endPort = port }) => port !== undefined && endPort === port);
+}
+
 function portsOf(ports: readonly NetworkPolicyPort[] | undefined): string | undefined {
   if (ports === undefined || ports.length === 0) return undefined;
   return ports
@@ -123,7 +143,9 @@ function portsOf(ports: readonly NetworkPolicyPort[] | undefined): string | unde
 
 function isReached({ range }: Closed, { cidr, except = [] }: NonNullable<NetworkPolicyPeer['ipBlock']>): boolean {
   const block = rangeOf(cidr);
-  const reached = block && common(range, block);
+  // Kubernetes takes other spellings too, such as zeros before a number. Nothing says how the network plugin reads them.
+  if (block === undefined) return true;
+  const reached = common(range, block);
   return (
     reached !== undefined &&
     !isCovered(
@@ -142,17 +164,17 @@ function openingsOfRule(
   // Out, name resolution is open. In, no port is.
   const takes = (wanted: Closed['ports']): boolean => direction === 'Ingress' || takesPort(ports, wanted);
   const by = closed.filter((one) => takes(one.ports));
-  const named = portsOf(ports);
+  const rule = { direction, ports: portsOf(ports), isNarrow: areNarrow(ports) };
   const isAny = peers === undefined || peers.length === 0;
-  if (isAny) return by.length > 0 || named === undefined ? [{ direction, to: 'any', ports: named }] : [];
+  if (isAny) return by.length > 0 || takes(undefined) ? [{ ...rule, to: 'any' }] : [];
   const reached = by.filter((one) => peers.some(({ ipBlock }) => ipBlock !== undefined && isReached(one, ipBlock)));
   const isToTenants = peers.some(
     ({ namespaceSelector, podSelector }) =>
       namespaceSelector !== undefined && selects(namespaceSelector, OTHER_TENANT) && mayTake(podSelector),
   );
   return [
-    ...(isToTenants && takes(undefined) ? [{ direction, to: 'tenants' as const, ports: named }] : []),
-    ...(reached.length > 0 ? [{ direction, to: reached, ports: named }] : []),
+    ...(isToTenants && takes(undefined) ? [{ ...rule, to: 'tenants' as const }] : []),
+    ...(reached.length > 0 ? [{ ...rule, to: reached }] : []),
   ];
 }
 

@@ -48,7 +48,7 @@ export function whyOpen(namespace: string, policies: readonly NetworkPolicy[]): 
   }
   for (const policy of policies) {
     const openings = openingsOf(policy, { Ingress: PRIVATE_NETWORKS, Egress: METADATA_SERVICES });
-    const opening = openings.find(({ direction, ports }) => direction === 'Egress' || ports === undefined);
+    const opening = openings.find(({ direction, isNarrow }) => direction === 'Egress' || !isNarrow);
     if (opening === undefined) continue;
     return `NetworkPolicy ${policy.metadata.name} of namespace ${namespace} ${openingWords(opening)}. The operator requires that none does, and can change it. The instance starts then.`;
   }

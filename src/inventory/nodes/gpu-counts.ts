@@ -1,4 +1,5 @@
 import type { Claim } from '../../resources/instances/gpu-instance.ts';
+import { lostOf } from '../devices/rivals.ts';
 import type { GpuResource } from './gpu-labels.ts';
 import type { NodeView } from './node-view.ts';
 
@@ -12,7 +13,7 @@ export interface GpuCount extends Pick<GpuResource, 'resourceName' | 'product' |
   rented: number;
   /** Those that pods without an instance have. */
   others: number;
-  /** Those that nothing has. */
+  /** Those that nothing has, nor other parts of their GPUs. */
   free: number;
 }
 
@@ -37,7 +38,7 @@ export function gpuCounts({ facts, used }: NodeView, claims: readonly Claim[]): 
         .filter((claim) => claim.resourceName === resourceName)
         .reduce((sum, { gpuCount }) => sum + gpuCount, 0);
       const taken = used[resourceName] ?? 0;
-      const others = Math.max(0, taken - rented);
+      const others = Math.max(0, taken - rented - lostOf(used, resourceName));
       const free = Math.max(0, healthy - taken);
       return [{ resourceName, product, memoryMb, isolation, total, unhealthy: total - healthy, rented, others, free }];
     });

@@ -51,11 +51,15 @@ export interface Maker {
 
 /** GPUs and MIG slices. The device plugin of NVIDIA has resources for other devices too. */
 const GPUS = /^nvidia\.com\/(?:gpu|mig-)/;
-const MIG_RESOURCE = /^nvidia\.com\/(mig-(\d+g\.\d+gb(?:\.me)?))(?:\.shared)?$/;
+const MIG_RESOURCE = /^nvidia\.com\/(mig-(\d+g\.\d+gb(?:[.-](?:me(?:\.all)?|gfx))?))(?:\.shared)?$/;
 const WHOLE_RESOURCE = /^nvidia\.com\/gpu(?:\.shared)?$/;
-const MIG_PRODUCT = /-MIG-(\d+g\.\d+gb(?:\.me)?)/;
-// Compute slices of a GPU in MIG mode.
-const MIG_SLICES = 7;
+const MIG_PRODUCT = /-MIG-(\d+g\.\d+gb(?:[.-](?:me(?:\.all)?|gfx))?)(?:-SHARED)?$/;
+/** Compute slices of a GPU in MIG mode, for products that have not seven: NVIDIA's MIG user guide, "Supported MIG profiles". */
+const MIG_SLICES: readonly (readonly [product: RegExp, slices: number])[] = [
+  [/-(?:A30|RTX-PRO-6000)(?:-|$)/, 4],
+  [/-RTX-PRO-4500(?:-|$)/, 2],
+];
+const MOST_MIG_SLICES = 7;
 
 /** A label as a positive number; 0 for any other text and without the label. */
 export function numberLabel(labels: Labels, name: string): number {
@@ -74,6 +78,35 @@ function productOf(labels: Labels): string {
   return labels['nvidia.com/gpu.product'] ?? 'GPU';
 }
 
+function migSlicesOf(product: string): number {
+  return MIG_SLICES.find(([pattern]) => pattern.test(product))?.[1] ?? MOST_MIG_SLICES;
+}
+
+/** What part of a whole GPU a piece of so many compute slices is, with so many replicas of it. */
+function shareOf(slices: number, pieces: number): Pick<GpuResource, 'share' | 'weight'> {
+  return { share: slices === pieces ? '1' : `${slices}/${pieces}`, weight: slices / pieces };
+}
+
+/** MIG slices of one profile, such as 1g.10gb, of a product; undefined for a text that is no profile. */
+export function migSlices(
+  product: string,
+  profile: string,
+  resource: Pick<GpuResource, 'resourceName' | 'memoryMb' | 'total'>,
+): GpuResource | undefined {
+  // The driver of Dynamic Resource Allocation writes 1g.10gb+me, and the device plugin 1g.10gb.me.
+  const migProfile = profile.replaceAll('+', '.');
+  const name = `${product}-MIG-${migProfile}`;
+  if (!MIG_PRODUCT.test(name)) return undefined;
+  const share = shareOf(Number.parseInt(migProfile, 10), migSlicesOf(product));
+  return { ...resource, product: name, isolation: 'mig', migProfile, ...share };
+}
+
+/** Memory of one piece in MiB. MPS gives each replica an equal part, and time-slicing all of it to each. */
+function memoryOf(labels: Labels, prefix: string, replicas: number): number {
+  const memory = numberLabel(labels, `${prefix}.memory`);
+  return labels[`${prefix}.sharing-strategy`] === 'mps' ? Math.floor(memory / replicas) : memory;
+}
+
 function describe({ labels }: GpuSource, resourceName: string, total: number): GpuResource | undefined {
   const mixed = MIG_RESOURCE.exec(resourceName);
   if (!mixed && !WHOLE_RESOURCE.test(resourceName)) return undefined;
@@ -82,18 +115,19 @@ function describe({ labels }: GpuSource, resourceName: string, total: number): G
   const product = labels[`${prefix}.product`] ?? (mixed ? `${base}-MIG-${mixed[2]}` : base);
   const shared = isShared(labels, prefix, { resource: resourceName, product });
   const migProfile = mixed?.[2] ?? MIG_PRODUCT.exec(product)?.[1];
+  // A layout that the strategy `single` cannot tell, or compute instances that share the memory of their slice.
+  if (migProfile === undefined && product.includes('-MIG-')) return undefined;
   const replicas = shared ? Math.max(1, numberLabel(labels, `${prefix}.replicas`)) : 1;
   const slices = migProfile === undefined ? 1 : Number.parseInt(migProfile, 10);
-  const pieces = (migProfile === undefined ? 1 : MIG_SLICES) * replicas;
+  const pieces = (migProfile === undefined ? 1 : migSlicesOf(product)) * replicas;
   return {
     resourceName,
     product,
-    memoryMb: numberLabel(labels, `${prefix}.memory`),
+    memoryMb: memoryOf(labels, prefix, replicas),
     isolation: shared ? 'time_sliced' : migProfile === undefined ? 'whole' : 'mig',
     migProfile,
     total,
-    share: slices === pieces ? '1' : `${slices}/${pieces}`,
-    weight: slices / pieces,
+    ...shareOf(slices, pieces),
   };
 }
 

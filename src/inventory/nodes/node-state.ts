@@ -27,10 +27,23 @@ function tolerates({ key, operator, value = '', effect }: Toleration, taint: Tai
 }
 
 /** Why nothing new can be started on a node, whatever it has. */
-export type Closure = { reason: 'Deleted' | 'NotReady' | 'Cordoned' } | { reason: 'Tainted'; taint: Taint };
+export type Closure =
+  | { reason: 'Deleted' | 'NotReady' | 'Cordoned' }
+  | { reason: 'Tainted'; taint: Taint }
+  | { reason: 'Architecture'; architecture: string };
 
-/** Everything that closes a node: it is going, not ready, cordoned, or has a taint of another kind. */
-export function closuresOf(node: Node, tolerations: readonly Toleration[]): Closure[] {
+/** Processor architectures, by Go's names, that Berth's tools are built for; undefined: all. */
+export type Architectures = ReadonlySet<string> | undefined;
+
+/** No program of Berth's tools would run there, so no instance would start. Simulated nodes run none. */
+function foreignOf(node: Node, architectures: Architectures): Closure[] {
+  const architecture = node.metadata.labels?.['kubernetes.io/arch'];
+  if (architecture === undefined || architectures === undefined || isSimulated(node)) return [];
+  return architectures.has(architecture) ? [] : [{ reason: 'Architecture', architecture }];
+}
+
+/** Everything that closes a node: it is going, not ready, cordoned, of a foreign architecture, or has a taint of another kind. */
+export function closuresOf(node: Node, tolerations: readonly Toleration[], architectures: Architectures): Closure[] {
   const taints = (node.spec?.taints ?? []).filter(
     (taint) => taint.effect !== 'PreferNoSchedule' && !tolerations.some((toleration) => tolerates(toleration, taint)),
   );
@@ -38,13 +51,14 @@ export function closuresOf(node: Node, tolerations: readonly Toleration[]): Clos
     ...(node.metadata.deletionTimestamp === undefined ? [] : [{ reason: 'Deleted' } as const]),
     ...(isNodeReady(node) ? [] : [{ reason: 'NotReady' } as const]),
     ...(node.spec?.unschedulable === true ? [{ reason: 'Cordoned' } as const] : []),
+    ...foreignOf(node, architectures),
     ...taints.map((taint) => ({ reason: 'Tainted', taint }) as const),
   ];
 }
 
 /** Whether nothing new can be started on a node. */
-export function isClosed(node: Node, tolerations: readonly Toleration[]): boolean {
-  return closuresOf(node, tolerations).length > 0;
+export function isClosed(node: Node, tolerations: readonly Toleration[], architectures: Architectures): boolean {
+  return closuresOf(node, tolerations, architectures).length > 0;
 }
 
 /** Taints with which the Cluster Autoscaler and Karpenter begin to empty a node. */

@@ -2,13 +2,14 @@ import type { Node } from '../../kube/types.ts';
 import type { Claim } from '../../resources/instances/gpu-instance.ts';
 import { sameJson } from '../../lib/json.ts';
 import { isExtendedResource } from '../../kube/quantity.ts';
-import { type Amounts, toAmounts } from '../amounts.ts';
+import { addAmounts, type Amounts, toAmounts } from '../amounts.ts';
 import type { DeviceGroup } from '../devices/device-group.ts';
-import { groupFor, NO_DEVICES, type NodeDevices, toldNode } from '../devices/told-node.ts';
+import { lostPieces, type Rivals, rivalsOf, unplaced, waitingFor } from '../devices/rivals.ts';
+import { groupsFor, NO_DEVICES, type NodeDevices, toldNode } from '../devices/told-node.ts';
 import { makerOn } from '../makers/makers.ts';
 import { driverOf, type GpuResource, gpuResourcesOf, type Labels, type Maker } from './gpu-labels.ts';
 import { isolationOn, type UserNamespaceSupport, userNamespaceSupport } from './isolation.ts';
-import { isClosed, isGpuIsolationEnforced, isSimulated, tolerationsOf } from './node-state.ts';
+import { type Architectures, isClosed, isGpuIsolationEnforced, isSimulated, tolerationsOf } from './node-state.ts';
 import { type Pool, poolOf } from '../pools.ts';
 
 /** What a node has, apart from what is taken. */
@@ -25,6 +26,14 @@ export interface NodeFacts {
   readonly capacity: Amounts;
   /** What claims of devices take beside pods that run, each with its instance. */
   readonly claimed: readonly { readonly instance: string | undefined; readonly amounts: Amounts }[];
+  /** The devices of pods that claims name, each with its instance. */
+  readonly located: readonly {
+    readonly pod: string;
+    readonly instance: string | undefined;
+    readonly amounts: Amounts;
+  }[];
+  /** What one piece of a resource may take of others, because they are parts of the same GPUs. */
+  readonly rivals: Rivals;
   /** Whose GPUs count here, and the labels that tell of them. */
   readonly maker: Maker;
   readonly labels: Labels;
@@ -47,26 +56,40 @@ export interface NodeView {
   readonly switched: boolean;
 }
 
-function claimedOf(group: DeviceGroup | undefined): NodeFacts['claimed'] {
-  if (group === undefined) return [];
-  return group.claimed.map(({ instance, gpus }) => ({ instance, amounts: { [group.resourceName]: gpus } }));
+function heldOf(groups: readonly DeviceGroup[], rivals: Rivals): Pick<NodeFacts, 'claimed' | 'located'> {
+  return {
+    claimed: groups.flatMap(({ resourceName, claimed, blocked }) => [
+      ...claimed.map(({ instance, gpus }) => ({ instance, amounts: { [resourceName]: gpus } })),
+      { instance: undefined, amounts: lostPieces(rivals, resourceName, blocked) },
+    ]),
+    located: groups.flatMap(({ resourceName, located }) =>
+      located.map(({ pod, instance, gpus }) => ({ pod, instance, amounts: { [resourceName]: gpus } })),
+    ),
+  };
 }
 
-/** `devices`: what ResourceSlices say of the node. */
-export function nodeFacts(real: Node, pools: readonly Pool[], devices: NodeDevices = NO_DEVICES): NodeFacts {
+/** `devices`: what ResourceSlices say of the node. `architectures`: which ones Berth's tools run on. */
+export function nodeFacts(
+  real: Node,
+  pools: readonly Pool[],
+  devices: NodeDevices = NO_DEVICES,
+  architectures?: Architectures,
+): NodeFacts {
   const pool = poolOf(real, pools, devices);
-  const group = groupFor(real, devices, pool?.spec.devices);
-  const node = toldNode(real, group);
+  const groups = groupsFor(real, devices, pool?.spec.devices);
+  const rivals = rivalsOf(groups);
+  const node = toldNode(real, groups);
   const maker = makerOn(node, pool?.spec);
   return {
     name: node.metadata.name,
     pool,
-    isClosed: isClosed(node, tolerationsOf(pool?.spec)),
+    isClosed: isClosed(node, tolerationsOf(pool?.spec), architectures),
     simulated: isSimulated(node),
     resources: gpuResourcesOf(node, maker),
     allocatable: toAmounts(node.status?.allocatable),
     capacity: toAmounts(node.status?.capacity),
-    claimed: claimedOf(group),
+    ...heldOf(groups, rivals),
+    rivals,
     maker,
     labels: node.metadata.labels ?? {},
     images: new Set(node.status?.images?.flatMap(({ names }) => names ?? [])),
@@ -90,8 +113,24 @@ const GIB = 2 ** 30;
 // A quarter of CPU and memory is left to system pods, or the last instance of a node would not fit.
 const REQUESTED_PART = 0.75;
 
+const largest = new WeakMap<NodeFacts, readonly GpuResource[]>();
+
+/** The resources of a node: of those that are parts of the same GPUs the one with the largest pieces. */
+export function largestOf(facts: NodeFacts): readonly GpuResource[] {
+  const known = largest.get(facts);
+  if (known !== undefined) return known;
+  const bySize = facts.resources.toSorted((a, b) => b.weight - a.weight);
+  const found: GpuResource[] = [];
+  for (const one of bySize) {
+    const isPart = found.some(({ resourceName }) => one.resourceName in (facts.rivals[resourceName] ?? {}));
+    if (!isPart) found.push(one);
+  }
+  largest.set(facts, found);
+  return found;
+}
+
 function portion(facts: NodeFacts, { resource, count }: Share): number {
-  const whole = facts.resources.reduce((sum, { total, weight }) => sum + total * weight, 0);
+  const whole = largestOf(facts).reduce((sum, { total, weight }) => sum + total * weight, 0);
   return whole === 0 ? 0 : (count * resource.weight) / whole;
 }
 
@@ -140,6 +179,12 @@ export function requestsOf(facts: NodeFacts, share: Share, ephemeralGb: number):
   return requests;
 }
 
+/** What a place takes of a node before the scheduler has chosen its devices. */
+export function takesOf(facts: NodeFacts, share: Share, ephemeralGb: number): Amounts {
+  const { resource, count } = share;
+  return addAmounts(requestsOf(facts, share, ephemeralGb), unplaced(facts.rivals, { [resource.resourceName]: count }));
+}
+
 /** What a claim takes from its node before its pod exists. */
 export function amountsOfClaim(
   facts: NodeFacts | undefined,
@@ -156,9 +201,22 @@ export function freeOf(view: NodeView, resourceName: string): number {
   return Math.max(0, (view.facts.allocatable[resourceName] ?? 0) - (view.used[resourceName] ?? 0));
 }
 
+/** Whether all that is free of a resource on a node is parts of GPUs that are whole. */
+export function breaksWhole(view: NodeView, { resourceName, weight }: GpuResource): boolean {
+  const larger = largestOf(view.facts).find((one) => resourceName in (view.facts.rivals[one.resourceName] ?? {}));
+  if (larger === undefined || larger.weight <= weight) return false;
+  const perWhole = view.facts.rivals[larger.resourceName]?.[resourceName] ?? 0;
+  return freeOf(view, resourceName) <= freeOf(view, larger.resourceName) * perWhole;
+}
+
 /** How many instances with these requests fit beside what is taken. */
-function timesThatFit(view: NodeView, requests: Amounts): number {
+function timesThatFit(view: NodeView, { resource, count }: Share): number {
+  const requests = requestsOf(view.facts, { resource, count }, 0);
   let times = Number.POSITIVE_INFINITY;
+  // Those that have no devices yet must find some, whichever the scheduler takes for this one.
+  for (const [name, loss] of Object.entries(view.facts.rivals[resource.resourceName] ?? {})) {
+    if (waitingFor(view.used, name) > 0) times = Math.min(times, Math.floor(freeOf(view, name) / (loss * count)));
+  }
   for (const [name, amount] of Object.entries(requests)) {
     const have = view.facts.allocatable[name];
     // A resource that the node does not count has no limit, devices aside.
@@ -177,9 +235,8 @@ export function isOpen({ facts, quarantined, switched }: NodeView): boolean {
 
 /** How many instances with this share fit: 0 on a node that is not open. */
 export function placesOn(view: NodeView, share: Share): number {
-  const { facts } = view;
   if (!isOpen(view)) return 0;
-  return once(places, view, share, () => timesThatFit(view, requestsOf(facts, share, 0)));
+  return once(places, view, share, () => timesThatFit(view, share));
 }
 
 /** Whether the node itself has room for a disk of this many GB. */

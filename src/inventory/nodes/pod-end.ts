@@ -1,7 +1,7 @@
 import { findCondition } from '../../kube/conditions.ts';
 import type { Node, Pod } from '../../kube/types.ts';
 import { isOutOfService, isSimulated } from './node-state.ts';
-import { hasEnded } from './pod-requests.ts';
+import { hasEnded } from '../../kube/pod-phase.ts';
 
 /**
  * Whether the kubelet said that a pod has ended. It does so when no container runs any more and none will be started
@@ -9,6 +9,7 @@ import { hasEnded } from './pod-requests.ts';
  * nothing of containers.
  */
 export function hasStopped(pod: Pod): boolean {
+  // A pod that is being deleted holds its GPUs until it has ended (k8s-device-plugin#335, gpu-operator#303).
   if (!hasEnded(pod)) return false;
   const { conditions, initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
   const isCollected = findCondition(conditions, 'DisruptionTarget')?.reason === 'DeletionByPodGC';

@@ -23,8 +23,3 @@ export function requestsOfPod(pod: Pick<Pod, 'spec'>): Amounts {
   const total = addAmounts(maxAmounts(running, peak), toAmounts(pod.spec?.overhead));
   return { ...total, pods: 1 };
 }
-
-/** A pod that is being deleted holds its GPUs until it has ended (k8s-device-plugin#335, gpu-operator#303). */
-export function hasEnded({ status }: Pod): boolean {
-  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
-}

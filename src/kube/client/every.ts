@@ -5,7 +5,7 @@ import type { CallOptions, KubeClient, ListOptions } from './client.ts';
 /** Objects of one page, by default. */
 const PAGE = 500;
 
-interface Options extends Pick<ListOptions, 'namespace' | 'labelSelector'>, CallOptions {
+interface Options extends Pick<ListOptions, 'namespace' | 'labelSelector' | 'metadataOnly'>, CallOptions {
   /** Objects of one page, where others wait for who reads it: a page is parsed in one go. */
   page?: number;
 }

@@ -126,7 +126,7 @@ export class Informer<T extends KubeObject> {
     const untrack = metrics?.track(type.kind, () => ({
       objects: this.#cache.size,
       synced: this.#cache.hasSynced,
-      staleSeconds: (clock.monotonic() - this.#freshAt) / 1000,
+      staleSeconds: Math.max(0, clock.monotonic() - this.#freshAt) / 1000,
     }));
     let state: State = 'empty';
     while (!signal.aborted) state = await this.#step(state, signal);
@@ -162,7 +162,8 @@ export class Informer<T extends KubeObject> {
       this.#log.info({ err }, 'This kind cannot be read, and counts as having no objects');
       this.#cache.replace([], '');
     }
-    this.#freshAt = clock.monotonic();
+    // Nothing newer can be known before the next look.
+    this.#freshAt = clock.monotonic() + ABSENT_MS;
     await clock.sleep(ABSENT_MS, signal);
     return 'empty';
   }

@@ -15,7 +15,7 @@ export const gpuHealthShape = {
     .array(
       z
         .object({
-          id: z.string().max(128).describe('Id that the device plugin gives the GPU: for NVIDIA its UUID.'),
+          id: z.string().max(128).describe('Id of the GPU: its UUID, where the node tells it.'),
           since: timeSchema.describe('When the controller first saw it so.'),
         })
         .describe('A GPU that is unhealthy.'),
@@ -24,7 +24,7 @@ export const gpuHealthShape = {
     .max(64)
     .optional()
     .describe(
-      'GPUs of the instance that the kubelet reports as unhealthy. Absent: none, or a kubelet before Kubernetes 1.36, which reports nothing.',
+      'GPUs of the instance that the kubelet reports as unhealthy, or that have a taint in ResourceSlices. Absent: none, or a kubelet before Kubernetes 1.36, which reports nothing.',
     ),
 };
 

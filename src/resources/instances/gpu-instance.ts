@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { KubeObject } from '../../kube/types.ts';
 import { claimSchema, ISOLATIONS } from './claim.ts';
 import { gpuHealthShape, onGPUFailureSchema } from './gpu-health.ts';
+import { heldDevicesSchema } from './held-devices.ts';
 import { billShape } from './interval.ts';
 import { lineShape } from './line.ts';
 import { rentedSchema } from './rented.ts';
@@ -39,10 +40,23 @@ export type { Claim, Isolation } from './claim.ts';
  */
 export const CONFIRM_BY = 'berth.dev/confirm-by';
 
-/** Annotation: who created the instance over HTTP, key/NAME or person/NAME. The claim keeps it. */
+/**
+ * Annotation of an instance that a request with an Idempotency-Key made: its client was told 201 while it had no place
+ * yet. From then on it is the answer of that request, whatever becomes of it. A history has it too, of every instance that
+ * may be such an answer, and answers in its place.
+ */
+export const ANSWERED = 'berth.dev/answered';
+
+/**
+ * Annotation: who created the instance over HTTP, key/NAME or person/NAME. The claim keeps it. Admission lets the api role
+ * alone write it, and {@link STARTED_BY}: budgets of keys go by them.
+ */
 export const CREATED_BY = 'berth.dev/created-by';
 
-/** Annotation: who asked over HTTP for the start that spec.startRequest names, key/NAME or person/NAME. */
+/**
+ * Annotation: who asked over HTTP for a start. The text of spec.startRequest, a space, and key/NAME or person/NAME: a
+ * request that somebody else writes later is not theirs.
+ */
 export const STARTED_BY = 'berth.dev/started-by';
 
 /**
@@ -92,8 +106,8 @@ export const gpuInstanceSpecSchema = withRules(
         count: z.int().min(1).max(64).default(1).describe('Number of GPUs, or of MIG slices.'),
         migProfile: patterned(
           z.string().max(32),
-          /^[0-9]+g\.[0-9]+gb(\.me)?$/,
-          'write the profile as NVIDIA names it, for example 1g.10gb',
+          /^[0-9]+g\.[0-9]+gb([.-](me(\.all)?|gfx))?$/,
+          'write the profile as the offers name it, for example 1g.10gb',
         )
           .optional()
           .describe('MIG profile, for example 1g.10gb.'),
@@ -151,14 +165,14 @@ export const gpuInstanceSpecSchema = withRules(
       .enum(['Running', 'Stopped'])
       .default('Running')
       .describe(
-        'Stopped frees the GPUs and keeps the disk. Running starts the instance again. Only clients write it: an instance that ended by itself keeps Running here, see startRequest.',
+        'Stopped frees the GPUs and keeps a disk that survives a stop. Running starts the instance again. Only clients write it: an instance that ended by itself keeps Running here, see startRequest.',
       ),
     startRequest: z
       .string()
       .max(64)
       .optional()
       .describe(
-        'Asks for another start of an instance that ended by itself, as by maxDuration, idleTimeout or a failure: write another text than before, such as the time. The text means nothing.',
+        'Asks for another start of an instance that ended by itself, as by maxDuration, idleTimeout or a failure: write a text that none of the last eight starts had, such as the time. The text means nothing.',
       ),
     onNoCapacity: z
       .enum(['Queue', 'Fail'])
@@ -223,6 +237,9 @@ export const STAGES = ['accepted', 'claimed', 'scheduled', 'pulled', 'started', 
 /** Starts of an instance within an hour, whatever asks for them. */
 export const MOST_STARTS = 11;
 
+/** Start requests that are remembered, so that an older one asks for nothing when it is put back. */
+export const MOST_START_REQUESTS = 8;
+
 export const gpuInstanceStatusSchema = z.object({
   observedGeneration: z.int().optional().describe('metadata.generation that the status is for.'),
   conditions: conditionsSchema.optional(),
@@ -274,10 +291,20 @@ export const gpuInstanceStatusSchema = z.object({
     .max(MOST_STARTS)
     .optional()
     .describe('The last starts that have ended. An hour has room for eleven, whatever asks for them.'),
+  startRequests: z
+    .array(z.string().max(64).describe('A text that spec.startRequest had.'))
+    .max(MOST_START_REQUESTS)
+    .optional()
+    .describe('The last start requests that were honoured. Each asks for a start once, also when it is put back.'),
   ...lineShape,
   ...billShape,
   limits: limitsSchema.optional(),
   ...gpuHealthShape,
+  devices: heldDevicesSchema
+    .optional()
+    .describe(
+      'The GPUs of the current start, where Dynamic Resource Allocation gave them out. By driver, pool and name.',
+    ),
   ending: z
     .object({
       reason: z.string().describe('The reason why the start ended, in CamelCase.'),
@@ -306,11 +333,7 @@ export const gpuInstanceStatusSchema = z.object({
         .max(64)
         .optional()
         .describe('Hash of what the spec said about a start. Absent once the instance was switched off.'),
-      startRequest: z
-        .string()
-        .max(64)
-        .optional()
-        .describe('spec.startRequest at the decision: another one asks for a start.'),
+      startRequest: z.string().max(64).optional().describe('spec.startRequest at the decision.'),
     })
     .optional()
     .describe('Why the current start ends or, without a claim, why the last start ended.'),

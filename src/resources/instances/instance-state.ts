@@ -1,6 +1,6 @@
 import { findCondition } from '../../kube/conditions.ts';
 import { contentHash } from '../../lib/content-hash.ts';
-import type { GpuInstance, GpuInstanceSpec } from './gpu-instance.ts';
+import { type GpuInstance, type GpuInstanceSpec, type GpuInstanceStatus, MOST_START_REQUESTS } from './gpu-instance.ts';
 import { slimSpec } from './slim-spec.ts';
 
 export type InstanceState =
@@ -130,7 +130,7 @@ export const READY_REASONS = {
 
 export type ReadyReason = keyof typeof READY_REASONS;
 
-function isReadyReason(reason: string): reason is ReadyReason {
+export function isReadyReason(reason: string): reason is ReadyReason {
   return Object.hasOwn(READY_REASONS, reason);
 }
 
@@ -178,6 +178,30 @@ export function isOfHash(hash: string, spec: GpuInstanceSpec): boolean {
   return hash === (hash.startsWith(HASH_MARK) ? startHash(spec) : firstStartHash(spec));
 }
 
+/** The start requests that need no start any more. Earlier releases had the last one alone, in the ending. */
+function honouredRequests({ startRequests = [], ending }: GpuInstanceStatus): string[] {
+  const last = ending?.startRequest;
+  return last === undefined || startRequests.includes(last) ? startRequests : [...startRequests, last];
+}
+
+/** What the status says of start requests once that of the spec needs no start any more: it has one, or it came too late. */
+export function withStartRequest(
+  status: GpuInstanceStatus,
+  { startRequest }: GpuInstanceSpec,
+): Pick<GpuInstanceStatus, 'startRequests'> {
+  const honoured = honouredRequests(status).filter((one) => one !== startRequest);
+  const all = startRequest === undefined ? honoured : [...honoured, startRequest];
+  return all.length === 0 ? {} : { startRequests: all.slice(-MOST_START_REQUESTS) };
+}
+
+/**
+ * Whether the spec has a start request that was never honoured. An applier may put an older one back, or take the text
+ * away because it knows nothing of it: neither is a request.
+ */
+export function hasNewStartRequest({ spec, status = {} }: Pick<GpuInstance, 'spec' | 'status'>): boolean {
+  return spec.startRequest !== undefined && !honouredRequests(status).includes(spec.startRequest);
+}
+
 /**
  * Whether the owner has asked for another start since the ending in the status: by another `startRequest`, by switching
  * the instance off and on, or by an edit of what a start depends on. Such an edit mends what failed; it brings back no
@@ -191,8 +215,7 @@ export function isAskedForAgain({
   const { ending } = status ?? {};
   if (ending?.generation === undefined || ending.generation === metadata.generation) return false;
   if (ending.startHash === undefined) return true;
-  // To take the text away is no request: an applier does that which knows nothing of it.
-  if (spec.startRequest !== undefined && spec.startRequest !== ending.startRequest) return true;
+  if (hasNewStartRequest({ spec, status })) return true;
   return stateAfter(ending.reason) !== 'stopped' && !isOfHash(ending.startHash, spec);
 }
 

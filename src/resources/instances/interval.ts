@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { amountSchema, timeSchema } from '../schema.ts';
 import { ISOLATIONS, MOST_CREATED_BY, startedBySchema } from './claim.ts';
+import { heldDevicesSchema } from './held-devices.ts';
 import { silencesSchema } from './silence.ts';
 
 /** With as many ended starts in its status an instance gets a usage record for them before it starts again. */
@@ -55,6 +56,7 @@ const intervalSchema = z
     startedBy: startedBySchema,
     byPreemption: z.boolean().optional().describe('True when interruptible instances ended for its place.'),
     diskGb: z.int().optional().describe('Size of the disk in GB. It costs nothing.'),
+    devices: heldDevicesSchema.optional().describe('Its GPUs, where Dynamic Resource Allocation gave them out.'),
     silences: silencesSchema
       .optional()
       .describe('When the node did not answer between from and to. These times are not in gpuSeconds and cost.'),

@@ -1,4 +1,4 @@
-import type { Service } from '../../kube/types.ts';
+import type { KubeObject } from '../../kube/types.ts';
 
 const PREFIX = 'berth.dev/';
 /** Lists of at most 64 names of models, of 256 characters each, of as many aliases of them, or of hosts. */
@@ -9,10 +9,10 @@ const MAX_LIST = 64 * 514;
 const MAX_TEXT = 256;
 
 /**
- * Berth's own annotations of a Service, as long as they may be. Kubernetes lets one have 256 KiB, and whoever may write
+ * Berth's own annotations of a Service or InferencePool, as long as they may be. Kubernetes lets one have 256 KiB, and whoever may write
  * Services chooses them. Adds to `problems` which are left out.
  */
-export function serverAnnotations({ metadata }: Service, problems: string[]): Readonly<Record<string, string>> {
+export function serverAnnotations({ metadata }: KubeObject, problems: string[]): Readonly<Record<string, string>> {
   const own = Object.entries(metadata.annotations ?? {}).filter(([name]) => name.startsWith(PREFIX));
   return Object.fromEntries(
     own.filter(([name, text]) => {

@@ -216,7 +216,8 @@ export function outsideOf({ baseURL, allowHTTP = false }: ModelServerSpec): Outs
   if (protocol !== 'https:' && !(protocol === 'http:' && allowHTTP))
     return 'spec.baseURL is not https, and spec.allowHTTP is not set';
   // Nobody looks up an address, so nobody would check it when it is connected to.
-  if (isIP(hostname) !== 0 && isInner(hostname))
+  const address = hostname.replaceAll(/[[\]]/g, '');
+  if (isIP(address) !== 0 && isInner(address))
     return 'spec.baseURL leads to this machine, its link or a metadata service';
   return { origin, path: trimEnd(pathname, '/') };
 }

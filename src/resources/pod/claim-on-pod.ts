@@ -26,6 +26,7 @@ const claimOnPodSchema = z.object({
   diskPersistent: z.boolean(),
   disk: diskSchema.optional(),
   ssh: gpuInstanceStatusSchema.shape.ssh,
+  startRequests: gpuInstanceStatusSchema.shape.startRequests,
 });
 
 /** The name of the pod that may bear the claim of an instance. */
@@ -45,8 +46,13 @@ export function isBeforeFirstStart({ status }: Pick<GpuInstance, 'status'>): boo
 
 /** The annotation of a pod of an instance. `status`: the claim that it bears; undefined for none. */
 export function claimText(instance: string | undefined, status: GpuInstanceStatus = {}): string {
-  const { claim, image, runtype, diskGb, diskPersistent, disk, ssh } = status;
-  return JSON.stringify({ instance, claim, image, runtype, diskGb, diskPersistent, disk, ssh });
+  const { claim, image, runtype, diskGb, diskPersistent, disk, ssh, startRequests } = status;
+  return JSON.stringify({ instance, claim, image, runtype, diskGb, diskPersistent, disk, ssh, startRequests });
+}
+
+/** Whether a pod says that it bears a claim. {@link withClaimOf} checks it. */
+export function bearsClaim({ metadata }: Pick<Pod, 'metadata'>): boolean {
+  return metadata.annotations?.[CLAIM_ANNOTATION]?.includes('"claim":') === true;
 }
 
 function parse(text: string | undefined): z.infer<typeof claimOnPodSchema> | undefined {

@@ -2,10 +2,10 @@ import type { KubeObject, OwnerReference } from '../../kube/types.ts';
 import type { GpuInstance } from '../instances/gpu-instance.ts';
 import { API_VERSION } from '../schema.ts';
 
-/** Label of an instance's pods and disk: the name of the instance. */
+/** Label of an instance's pods and disk: the name of the instance. Anybody may write it: it decides nothing about a pod. */
 export const INSTANCE_LABEL = 'berth.dev/instance';
 
-/** Label of an instance's pods and disk: the uid of the instance. */
+/** Label of an instance's pods and disk: the uid of the instance. Anybody may write it: it decides nothing about a pod. */
 export const INSTANCE_UID_LABEL = 'berth.dev/instance-uid';
 
 /**
@@ -38,7 +38,7 @@ export function startOf({ metadata }: Pick<KubeObject, 'metadata'>): { name: str
 }
 
 /** uid of the instance that controls an object, by its owner reference. */
-export function controllerUidOf(object: KubeObject): string | undefined {
+export function controllerUidOf(object: Pick<KubeObject, 'metadata'>): string | undefined {
   const owner = object.metadata.ownerReferences?.find(({ controller }) => controller === true);
   return owner?.kind === 'GPUInstance' && owner.apiVersion === API_VERSION ? owner.uid : undefined;
 }
@@ -46,16 +46,15 @@ export function controllerUidOf(object: KubeObject): string | undefined {
 /** The uid of the instance that a pod was made for, as its annotation begins. */
 const MADE_FOR = /^\{"instance":"([\w-]{1,64})"/;
 
+/** The first release that put claims on pods wrote no uid beside them. */
+const BEARS_CLAIM_ALONE = '{"claim":';
+
 /**
- * The uid of an object's instance, if any: by what only the controller writes, else by owner, else by label. Never by
- * name: a successor has the same one.
+ * The uid of the instance that a pod was made for, by what only the controller writes. Labels and owners are no proof:
+ * a tenant who may make pods could make one that its instance would wait for, or that hides what it has claimed. Nor is
+ * the name: a successor has the same one.
  */
-export function instanceUidsOf(object: KubeObject): string[] {
-  const [, madeFor] = MADE_FOR.exec(object.metadata.annotations?.[CLAIM_ANNOTATION] ?? '') ?? [];
-  if (madeFor !== undefined) return [madeFor];
-  const byOwner = controllerUidOf(object);
-  if (byOwner !== undefined) return [byOwner];
-  const byLabel = object.metadata.labels?.[INSTANCE_UID_LABEL];
-  const isForeign = object.metadata.ownerReferences?.some(({ controller }) => controller === true) ?? false;
-  return byLabel === undefined || isForeign ? [] : [byLabel];
+export function instanceUidOf(pod: Pick<KubeObject, 'metadata'>): string | undefined {
+  const text = pod.metadata.annotations?.[CLAIM_ANNOTATION] ?? '';
+  return text.startsWith(BEARS_CLAIM_ALONE) ? controllerUidOf(pod) : MADE_FOR.exec(text)?.[1];
 }

@@ -73,6 +73,14 @@ export const ceilingsSchema = z.object({
     .default([])
     .meta({ 'x-kubernetes-list-type': 'atomic' })
     .describe('GPUs at once. Every entry holds. Empty: no ceiling.'),
+  diskGb: z
+    .int()
+    .min(0)
+    .max(1_000_000_000)
+    .optional()
+    .describe(
+      'GB of PersistentVolumeClaims of instances, and of deleted instances whose disks were kept, together. Absent: no ceiling.',
+    ),
   budget: filled(budgetSchema, 'The money that the tenant may spend in a calendar month of UTC. All limits apply.'),
   objects: filled(objectsSchema, 'Objects in the namespace. ResourceQuota berth enforces it.'),
   images: z

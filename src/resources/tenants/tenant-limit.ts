@@ -58,8 +58,16 @@ const heldSchema = z
     'The GPUs that the tenant held and ended for nothing, once that is much: a controller that starts continues from it.',
   );
 
+const keptDisksSchema = z
+  .object({
+    count: z.int().min(0).describe('How many there are.'),
+    gb: z.int().min(0).describe('Their size in GB together.'),
+  })
+  .describe('Disks that are kept although their instances are gone. Absent: none.');
+
 export const tenantLimitStatusSchema = z.object({
   held: heldSchema.optional(),
+  keptDisks: keptDisksSchema.optional(),
   budget: budgetStatusSchema.optional(),
   keyBudgets: z
     .array(keyBudgetSchema)
@@ -76,6 +84,9 @@ export type Held = z.infer<typeof heldSchema>;
 
 /** The budget of an APIKey, which outlives it. */
 export type KeyBudget = z.infer<typeof keyBudgetSchema>;
+
+/** How many disks are kept of deleted instances, and how large they are. */
+export type KeptDisks = z.infer<typeof keptDisksSchema>;
 
 export type TenantLimitSpec = z.infer<typeof tenantLimitSpecSchema>;
 
@@ -98,6 +109,7 @@ export const tenantLimitResource: CustomResource = {
     { name: 'Instances', type: 'integer', jsonPath: '.spec.objects.instances' },
     { name: 'SSH-Keys', type: 'integer', jsonPath: '.spec.objects.sshKeys' },
     { name: 'Images', type: 'string', jsonPath: '.spec.images', priority: 1 },
+    { name: 'Kept-Disks-GB', type: 'integer', jsonPath: '.status.keptDisks.gb' },
     { name: 'Budget-Percent', type: 'integer', jsonPath: '.status.budget.percent' },
     AGE_COLUMN,
   ],

@@ -45,8 +45,10 @@ export interface AddressLimits {
   perSecond: number;
   /** Key exchanges of one address that did not lead to a login. */
   exchanges: Leak;
-  /** The same of all addresses together: of those from which nobody logged in yet, and again of the others. */
+  /** The same of all addresses together from which nobody logged in yet. */
   allExchanges: Leak;
+  /** Logins of one tenant, and key exchanges without one of the addresses from which it logs in. */
+  logins: Leak;
   /** Logins that may fail before the address is refused, refilled over `failureWindowSeconds`. */
   failures: number;
   failureWindowSeconds: number;
@@ -56,12 +58,13 @@ export interface AddressLimits {
   pendingOfKnown: number;
 }
 
-// A key exchange and all around it cost about 2 ms of one core. So one address costs 1 %, and all of them 12 %.
+// A key exchange and all around it cost about 2 ms of one core. So one address costs 1 %, strangers 12 %, a tenant 4 %.
 export const DEFAULT_ADDRESS_LIMITS: AddressLimits = {
   burst: 200,
   perSecond: 20,
   exchanges: { burst: 40, perSecond: 5 },
   allExchanges: { burst: 400, perSecond: 60 },
+  logins: { burst: 200, perSecond: 20 },
   failures: 30,
   failureWindowSeconds: 300,
   pending: 16,
@@ -69,6 +72,14 @@ export const DEFAULT_ADDRESS_LIMITS: AddressLimits = {
 };
 
 const MAX_ADDRESSES = 50_000;
+/** Tenants whose logins are remembered. One that is forgotten begins anew. */
+const MAX_TENANTS = 4096;
+
+/** A key exchange that was admitted. */
+export interface Exchange {
+  /** The client showed that it is of a tenant, which pays for the exchange. False when the tenant logged in too often. */
+  isOf(tenant: string): boolean;
+}
 
 interface Tally {
   connects: number;
@@ -84,36 +95,54 @@ export class AddressLimiter {
   readonly #limits: AddressLimits;
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #tallies = new Map<string, Tally>();
-  /** Addresses from which somebody logged in. Strangers cannot push them out. */
-  readonly #known = new Lru<string, true>(MAX_ADDRESSES);
+  /** Addresses from which somebody logged in, with the tenant. Strangers cannot push them out. */
+  readonly #known = new Lru<string, string>(MAX_ADDRESSES);
   readonly #ofStrangers: LeakyCount;
-  readonly #ofKnown: LeakyCount;
+  readonly #ofTenants = new Lru<string, LeakyCount>(MAX_TENANTS);
 
   constructor(limits: AddressLimits, clock: Pick<Clock, 'monotonic'>) {
     this.#limits = limits;
     this.#clock = clock;
     this.#ofStrangers = new LeakyCount(limits.allExchanges, clock);
-    this.#ofKnown = new LeakyCount(limits.allExchanges, clock);
   }
 
   /** Whether the address may connect now. Counts the attempt and, when it is admitted, one pending login. */
   admit(address: string): boolean {
     const tally = this.#tallyOf(address);
     const { burst, failures, pending, pendingOfKnown } = this.#limits;
-    const places = this.#isKnown(address) ? pendingOfKnown : pending;
+    const places = this.#known.get(clientNetwork(address)) === undefined ? pending : pendingOfKnown;
     if (tally.connects + 1 > burst || tally.failures >= failures || tally.pending >= places) return false;
     tally.connects += 1;
     tally.pending += 1;
     return true;
   }
 
-  /** Whether the address may exchange keys now, which a login gives back. */
-  exchange(address: string): boolean {
+  /**
+   * Counts a key exchange of the address, which a login gives back. `crowded`: the address or all strangers had too many.
+   * `hurried`: the tenant had that logs in from there.
+   */
+  exchange(address: string): Exchange | 'crowded' | 'hurried' {
     const { exchanges } = this.#tallyOf(address);
-    if (!exchanges.add()) return false;
-    if (this.#together(address).add()) return true;
-    exchanges.remove();
-    return false;
+    const network = clientNetwork(address);
+    const known = this.#known.get(network);
+    let payer = known === undefined ? this.#ofStrangers : this.#ofTenant(known);
+    if (!exchanges.add()) return 'crowded';
+    if (!payer.add()) {
+      exchanges.remove();
+      return known === undefined ? 'crowded' : 'hurried';
+    }
+    return {
+      isOf: (tenant) => {
+        const next = this.#ofTenant(tenant);
+        if (next !== payer) {
+          if (!next.add()) return false;
+          payer.remove();
+          payer = next;
+        }
+        this.#known.set(network, tenant);
+        return true;
+      },
+    };
   }
 
   /** A pending login of the address ended; a failure counts against the address. */
@@ -121,18 +150,13 @@ export class AddressLimiter {
     const tally = this.#tallyOf(address);
     tally.pending = Math.max(0, tally.pending - 1);
     if (outcome === 'failed') tally.failures += 1;
-    if (outcome !== 'logged in') return;
-    tally.exchanges.remove();
-    this.#together(address).remove();
-    this.#known.set(clientNetwork(address), true);
+    if (outcome === 'logged in') tally.exchanges.remove();
   }
 
-  #together(address: string): LeakyCount {
-    return this.#isKnown(address) ? this.#ofKnown : this.#ofStrangers;
-  }
-
-  #isKnown(address: string): boolean {
-    return this.#known.get(clientNetwork(address)) === true;
+  #ofTenant(tenant: string): LeakyCount {
+    const count = this.#ofTenants.get(tenant) ?? new LeakyCount(this.#limits.logins, this.#clock);
+    this.#ofTenants.set(tenant, count);
+    return count;
   }
 
   #tallyOf(address: string): Tally {

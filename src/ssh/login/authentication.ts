@@ -48,12 +48,11 @@ function identify(
   const user = parseUserName(context.username);
   const instance = user && directory.find(user);
   if (instance === undefined) return undefined;
-  const opens = (key: AuthorizedKey): boolean => directory.opens(key, instance);
-  const key = matchKey(directory.tenantKeys(instance), context.key.data, opens);
+  const key = matchKey((fingerprint) => directory.tenantKeys(instance, fingerprint), context.key.data);
   if (key === undefined) return undefined;
   if (context.signature === undefined || context.blob === undefined) return 'unsigned';
   if (!key.verify(context.blob, context.signature, context.hashAlgo)) return undefined;
-  const why = opens(key)
+  const why = directory.opens(key, instance)
     ? refusalOfCertificate(key, instance, events)
     : `the key ${key.fingerprint} is not registered on instance ${instance.name}.`;
   if (why === undefined) return { instance, key };

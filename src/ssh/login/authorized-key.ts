@@ -1,5 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
-import { type Authority, parseSshPublicKey } from '../../resources/ssh-public-key.ts';
+import { type Authority, fingerprintOf, parseSshPublicKey } from '../../resources/ssh-public-key.ts';
 import { type Certificate, readCertificate } from './certificate.ts';
 import { securityKeyVerifier } from './security-key.ts';
 import { readStrings } from '../../lib/ssh-strings.ts';
@@ -12,18 +11,12 @@ export interface AuthorizedKey {
   id: number;
   /** `SHA256:` and base64, as ssh-keygen -lf prints it. */
   fingerprint: string;
-  /** SHA-256 of the wire form: what offered keys are compared with. */
-  digest: Buffer;
   /** Of the client's login. With `authority`, of the login with {@link certificate}. */
   verify: Verify;
   /** The key opens nothing itself, and certificates that it signed do. */
   authority?: Authority;
   /** What the client logs in with, signed by this key. */
   certificate?: Certificate;
-}
-
-function digestOf(blob: Buffer): Buffer {
-  return createHash('sha256').update(blob).digest();
 }
 
 /** Undefined for what no login can use: no public key, a type that is not verified here (DSA), RSA below 2048 bits. */
@@ -36,7 +29,6 @@ export function parseAuthorizedKey(text: string, resource: string, id: number): 
       resource,
       id,
       fingerprint,
-      digest: digestOf(blob),
       ...(authority && { authority }),
       // A signature with RSA and SHA-1 comes without a hash name. It is refused, as OpenSSH 8.8 does.
       verify: (data, signature, hash) => (type !== 'ssh-rsa' || hash !== undefined) && verify(data, signature, hash),
@@ -46,11 +38,13 @@ export function parseAuthorizedKey(text: string, resource: string, id: number): 
   }
 }
 
-/** Of these keys the one with this wire form; of several, one that `opens`. Compares each in constant time. */
-function find(keys: AuthorizedKey[], blob: Buffer, opens: (key: AuthorizedKey) => boolean): AuthorizedKey | undefined {
-  const wanted = digestOf(blob);
-  const found = keys.filter(({ digest }) => timingSafeEqual(digest, wanted));
-  return found.find(opens) ?? found[0];
+/** The keys with a fingerprint, the one to prefer first. */
+type KeysWith = (fingerprint: string) => Iterable<AuthorizedKey>;
+
+/** The first key with this wire form that is an authority, or none. Fingerprints are no secret. */
+function find(keysWith: KeysWith, blob: Buffer, isAuthority: boolean): AuthorizedKey | undefined {
+  for (const key of keysWith(fingerprintOf(blob))) if ((key.authority !== undefined) === isAuthority) return key;
+  return undefined;
 }
 
 /** Whether a signature in SSH's wire form, which begins with its type, holds for the data. */
@@ -115,20 +109,13 @@ function certified(authority: AuthorizedKey, type: string, certificate: Certific
 }
 
 /**
- * The key that was offered, by its wire form or by that of a certificate that the key signed; of several, one that
- * `opens`. An authority is none without a certificate.
+ * The key that was offered, by its wire form or by that of a certificate that the key signed. An authority is none
+ * without a certificate.
  */
-export function matchKey(
-  keys: Iterable<AuthorizedKey>,
-  blob: Buffer,
-  opens: (key: AuthorizedKey) => boolean,
-): AuthorizedKey | undefined {
-  const { plain = [], authorities = [] } = Object.groupBy(keys, ({ authority }) =>
-    authority === undefined ? 'plain' : 'authorities',
-  );
+export function matchKey(keysWith: KeysWith, blob: Buffer): AuthorizedKey | undefined {
   const certificate = readCertificate(blob);
-  if (certificate === undefined) return find(plain, blob, opens);
-  const authority = find(authorities, certificate.authority, opens);
+  if (certificate === undefined) return find(keysWith, blob, false);
+  const authority = find(keysWith, certificate.authority, true);
   const type = readStrings(certificate.authority, 1)?.strings[0]?.toString('latin1') ?? '';
   return authority && certified(authority, type, certificate);
 }

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { clientNetwork, ownerNetwork } from '../../lib/client-network.ts';
-import type { AddressLimiter } from './address-limits.ts';
+import type { AddressLimiter, Exchange } from './address-limits.ts';
 
 /** A connection that has not logged in. */
 interface Pending {
@@ -9,6 +9,7 @@ interface Pending {
   address: string;
   network: string;
   grace: NodeJS.Timeout;
+  exchange?: Exchange;
   /** Without a login, its end is a failure then. */
   hasTried: boolean;
 }
@@ -62,10 +63,19 @@ export class PendingLogins {
     return true;
   }
 
-  /** Whether the client may exchange keys now. */
-  mayExchange(socket: Socket): boolean {
+  /** Whether the client may exchange keys now, or who had too many, as {@link AddressLimiter.exchange} says. */
+  exchange(socket: Socket): 'admitted' | 'crowded' | 'hurried' {
     const login = this.#pending.get(socket);
-    return login !== undefined && this.#limiter.exchange(login.remote);
+    if (login === undefined) return 'crowded';
+    const answer = this.#limiter.exchange(login.remote);
+    if (typeof answer === 'string') return answer;
+    login.exchange = answer;
+    return 'admitted';
+  }
+
+  /** Whether the tenant of the client may log in once more now. */
+  mayLogIn(socket: Socket, tenant: string): boolean {
+    return this.#pending.get(socket)?.exchange?.isOf(tenant) === true;
   }
 
   /** The client offered a key or broke a rule. */

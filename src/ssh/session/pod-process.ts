@@ -54,14 +54,17 @@ async function runScript(
 
 async function sendScript(stream: ExecStream, given: Launch, target: PodTarget): Promise<void> {
   let launch = given;
-  if (launch.terminal !== undefined) {
-    const { columns, rows } = launch.terminal;
-    launch = { ...launch, sentSize: `${rows} ${columns}` };
-    stream.resize(columns, rows);
+  const { terminal } = launch;
+  if (terminal !== undefined) {
+    const size = (): string => `${terminal.rows} ${terminal.columns}`;
+    const sentSize = size();
+    launch = { ...launch, sentSize };
+    stream.resize(terminal.columns, terminal.rows);
     const signal = AbortSignal.timeout(LAUNCH_TIMEOUT_MS);
     if ((await readUntil(stream.stdout, READY_BYTE, { limit: MAX_PRELUDE, signal })) === undefined) return;
+    // The window may have changed since.
+    if (size() !== sentSize) stream.resize(terminal.columns, terminal.rows);
   }
-  // With the size that the window has now.
   stream.stdin.write(encodeLine(sessionScript(launch, target.tools)));
 }
 

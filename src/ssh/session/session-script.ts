@@ -33,7 +33,7 @@ export interface Launch {
   endMarker: string | undefined;
   action: Action;
   terminal: Terminal | undefined;
-  /** Rows and columns that went over the resize channel of the exec call, which may be behind the script. */
+  /** Rows and columns that went over the resize channel of the exec call first, which may be behind the script. */
   sentSize?: string;
   env: ReadonlyMap<string, Given>;
 }
@@ -176,6 +176,20 @@ ${drain}
 exit $_berth_r`;
 }
 
+/**
+ * Waits for the size on its way, a second at most, and sets it where none came. To set it at once could undo a later size
+ * that comes between the look and the word.
+ */
+function waitForSize({ columns, rows }: Terminal, sent: string, tools: boolean): string {
+  const [stty, sleep] = tools ? [`${BUSYBOX} stty`, `${BUSYBOX} sleep`] : ['stty', 'sleep'];
+  const size = `"$(${stty} size 2>/dev/null)"`;
+  const before = sent === `${rows} ${columns}` ? "'0 0'" : `'0 0'|'${sent}'`;
+  return `_berth_n=0
+while case ${size} in ${before}) [ $_berth_n -lt 50 ];; *) false;; esac
+do _berth_n=$((_berth_n+1)); ${sleep} 0.02; done
+[ ${size} = '0 0' ] && ${stty} rows ${rows} cols ${columns}`;
+}
+
 export function sessionScript(launch: Launch, tools: boolean): Buffer {
   const { action, terminal } = launch;
   const env = [...launch.env, [SESSION_VARIABLE, launch.session] as const];
@@ -184,10 +198,10 @@ export function sessionScript(launch: Launch, tools: boolean): Buffer {
   if (terminal !== undefined) {
     const [stty, tty] = tools ? [`${BUSYBOX} stty`, `${BUSYBOX} tty`] : ['stty', 'tty'];
     const { columns, rows, modes } = terminal;
-    // By exec the size also goes over the resize channel, but may arrive there after the program has asked for it. A size
-    // that the window got since stays. The direct way begins with its size.
+    // By exec the size goes over the resize channel, and may arrive there after the program has asked for it. The direct
+    // way begins with its size.
     if (launch.sentSize !== undefined && columns > 0 && rows > 0) {
-      lines.push(`case "$(${stty} size)" in '0 0'|'${launch.sentSize}') ${stty} rows ${rows} cols ${columns};; esac`);
+      lines.push(waitForSize(terminal, launch.sentSize, tools));
     }
     if (modes.length > 0) lines.push(`${stty} ${modes.map(quote).join(' ')} 2>/dev/null`);
     if (launch.env.has('SSH_CONNECTION')) lines.push(`_berth_t=$(${tty} 2>/dev/null) && export SSH_TTY="$_berth_t"`);

@@ -155,6 +155,14 @@ export function hangUpOn(connection: Connection): void {
   socket.destroy();
 }
 
+/** Hangs up before keys are exchanged, with words. What the client sent already is not worked on. */
+export function turnAway(connection: Connection, text: string): void {
+  sendLastWords(connection, text);
+  const { _protocol: protocol, _sock: socket } = inside(connection);
+  protocol.cleanup();
+  socket.end();
+}
+
 function send(connection: Connection, message: Buffer): void {
   const { _protocol: protocol } = inside(connection);
   const { write } = protocol._packetRW;

@@ -1,10 +1,13 @@
 import { computed, signal } from '@preact/signals';
 import { callDashboard, CallError, forgetToken, messageOf, tokenFor } from './calls/call.ts';
+import type { KeyDays } from '../key-life.ts';
 
 interface Session {
   username: string;
   /** Whether the installation has webhooks. */
   webhooks: boolean;
+  /** How long new API keys live. */
+  key_days: KeyDays;
 }
 
 /** Undefined until the server has said whether there is one. */
@@ -20,6 +23,22 @@ const scopes = signal<readonly string[]>([]);
 export const mayWrite = computed(() => scopes.value.includes('compute:write'));
 /** Whether they may see all nodes and tenants of the cluster. */
 export const maySeeFleet = computed(() => scopes.value.includes('fleet:read'));
+/** Grows when something that costs began or ended, as far as the page has seen. */
+export const spending = signal(0);
+/** Milliseconds. What shows money asks again at most this often while many instances come and go. */
+const SPENT_MS = 3000;
+let isSpent = false;
+
+/** Tells what shows money that something which costs began or ended. */
+export function spent(): void {
+  if (isSpent) return;
+  isSpent = true;
+  setTimeout(() => {
+    isSpent = false;
+    spending.value += 1;
+  }, SPENT_MS);
+}
+
 /** What the last action did, for screen readers and as a short note. */
 export const note = signal('');
 /** Wall time in ms, once a second: what shows ages and costs reads it. */
@@ -98,8 +117,10 @@ async function enter(found: Session): Promise<void> {
   suggestions.value = data;
   const remembered = localStorage.getItem(TENANT);
   session.value = found;
-  const first = remembered !== null && data.includes(remembered) ? remembered : (data[0] ?? remembered ?? 'default');
-  await choose(first);
+  await choose(remembered ?? data[0] ?? 'default');
+  // Another person may have been here before.
+  const [first] = data;
+  if (scopes.value.length === 0 && first !== undefined && !data.includes(tenant.value)) await choose(first);
 }
 
 /** The identity provider that still knows who signed out here; empty for none. */

@@ -6,6 +6,7 @@ import { ENDPOINT_SLICES, NAMESPACES, SERVICES } from '../../../src/kube/types.t
 import { systemClock } from '../../../src/lib/clock.ts';
 import { startBerth } from '../../support/berth-process.ts';
 import { compileBerth } from '../compiled.ts';
+import type { Running } from './processes.ts';
 import type { Target } from './target.ts';
 
 /** What the chart gives to a container of the api role, in the image: compiled, and with a line of log for each call. */
@@ -22,16 +23,28 @@ function ownAddress(): string {
   return own;
 }
 
+/** The api role in front of an engine. */
+interface Api {
+  port: number;
+  /** A key of each tenant. */
+  tokens: string[];
+  running: Running;
+}
+
 /**
- * The api role as the chart runs it, on a cluster, with the engine at `port` as a model server and a key to call it. Its
- * log goes nowhere, as those of the other gateways.
+ * The api role as the chart runs it, on a cluster, with the engine at `port` as a model server that all tenants share,
+ * and tenants with a key each. Its log goes nowhere, as those of the other gateways.
  */
-export async function startBerthTarget(kubeconfig: string, port: number): Promise<Target> {
+export async function startApi(kubeconfig: string, port: number, tenants: number): Promise<Api> {
   const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
-  const [system, tenant] = [`bench-system-${process.pid}`, `bench-tenant-${process.pid}`];
+  const system = `bench-system-${process.pid}`;
+  const names = Array.from({ length: tenants }, (_, at) => `bench-tenant-${process.pid}-${at}`);
   await client.create(NAMESPACES, { metadata: { name: system } });
-  await client.create(NAMESPACES, { metadata: { name: tenant, labels: { 'berth.dev/tenant': 'true' } } });
-  const { token } = await createKey(client, { namespace: tenant });
+  const tokens: string[] = [];
+  for (const name of names) {
+    await client.create(NAMESPACES, { metadata: { name, labels: { 'berth.dev/tenant': 'true' } } });
+    tokens.push((await createKey(client, { namespace: name })).token);
+  }
   const labels = { 'berth.dev/model-server': 'true' };
   const spec = { ports: [{ name: 'http', port: 80 }] };
   await client.create(SERVICES, { metadata: { name: 'engine', namespace: system, labels }, spec });
@@ -44,18 +57,28 @@ export async function startBerthTarget(kubeconfig: string, port: number): Promis
   const program = [...process.execArgv.filter((option) => option.startsWith('--cpu-prof')), HEAP, compileBerth()];
   const berth = await startBerth(kubeconfig, 'api', system, { env: ENV, program, isUnread: true });
   return {
-    name: '**Berth**',
     port: Number(new URL(berth.url).port),
-    headers: { authorization: `Bearer ${token}` },
-    chatPath: '/api/v1/chat/completions',
-    messagesPath: '/api/v1/messages',
+    tokens,
     running: {
       pid: berth.child.pid ?? 0,
       stop: async () => {
         await berth[Symbol.asyncDispose]();
-        for (const name of [system, tenant]) await client.delete(NAMESPACES, { name });
+        for (const name of [system, ...names]) await client.delete(NAMESPACES, { name });
         await client.close();
       },
     },
+  };
+}
+
+/** The same as one of the gateways that are compared. */
+export async function startBerthTarget(kubeconfig: string, engine: number): Promise<Target> {
+  const { port, tokens, running } = await startApi(kubeconfig, engine, 1);
+  return {
+    name: '**Berth**',
+    port,
+    headers: { authorization: `Bearer ${tokens[0]}` },
+    chatPath: '/api/v1/chat/completions',
+    messagesPath: '/api/v1/messages',
+    running,
   };
 }

@@ -2,16 +2,22 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { Tether } from '../../../tools/lib/tether.ts';
 
 export interface Running {
   pid: number;
   stop: () => Promise<void>;
 }
 
+/** Ends what was started when a signal ends this process: a gateway that stays would slow the next measurement. */
+const tether = new Tether();
+process.once('exit', () => tether.release());
+
 /** Starts a program of this benchmark and drops its output. */
 export function start(command: readonly string[], env: Record<string, string> = {}): Running {
   const [program = '', ...args] = command;
   const child = spawn(program, args, { env: { ...process.env, ...env }, stdio: 'ignore', detached: true });
+  if (child.pid !== undefined) tether.hold(child.pid);
   return { pid: child.pid ?? 0, stop: () => stop(child) };
 }
 

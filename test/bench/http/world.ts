@@ -4,7 +4,6 @@ import { pino } from 'pino';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
 import { ceilingsReader } from '../../../src/access/ceilings.ts';
 import { CallLimits } from '../../../src/http/interface/request-limit.ts';
-import type { GpuPool } from '../../../src/resources/gpu-pool.ts';
 import type { RegistryCredential } from '../../../src/resources/registry-credential.ts';
 import type { TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
 import type { ApiDeps } from '../../../src/http/server/context.ts';
@@ -21,6 +20,7 @@ import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.
 import { AccessWatch } from '../../../src/access/access-watch.ts';
 import { ALL_TENANTS } from '../../support/access.ts';
 import { gpuNode } from '../../support/http/fleet.ts';
+import { gpuPool } from '../../support/inventory-world.ts';
 
 export const TENANT = 'tenant-0';
 export const TOKEN = 'bench-token';
@@ -133,7 +133,7 @@ export function benchDeps(): ApiDeps {
     tenantLimits: filled<TenantLimit>([], INDEXES.tenantLimits),
     namespaces: filled([]),
     registries: filled<RegistryCredential>([], INDEXES.registries),
-    pools: filled<GpuPool>([]),
+    pools: filled([gpuPool('default')]),
   };
   const authenticator = new Authenticator({ apiKeys: stores.apiKeys, tenants: ALL_TENANTS, clock });
   const ceilingsOf = ceilingsReader(stores.tenantLimits);

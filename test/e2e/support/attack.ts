@@ -60,6 +60,8 @@ export const CONTAINED = {
   seccompProfile: { type: 'RuntimeDefault' },
 };
 
+const ONE_GPU = { limits: { 'nvidia.com/gpu': '1' } };
+
 /** A pod that Pod Security does not check and that is otherwise allowed, so that only Berth's own policy can refuse it. */
 export function pod(metadata: object, spec: object = {}, container: object = {}): object {
   return {
@@ -70,7 +72,7 @@ export function pod(metadata: object, spec: object = {}, container: object = {})
       automountServiceAccountToken: false,
       priorityClassName: 'berth-on-demand',
       ...spec,
-      containers: [{ name: 'main', image: 'any', securityContext: CONTAINED, ...container }],
+      containers: [{ name: 'main', image: 'any', securityContext: CONTAINED, resources: ONE_GPU, ...container }],
     },
   };
 }

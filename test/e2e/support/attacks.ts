@@ -145,6 +145,7 @@ function asController({ instance, otherPod }: Targets): Attack[] {
   const volumes = 'an instance has its own disk and empty volumes, and no other volume';
   const contained = 'an instance makes no device nodes, sends no raw packets';
   const devices = 'an instance gets its GPUs from the device plugin';
+  const devicesAsked = 'an instance asks for GPUs, and for no other device';
   const plain = 'an instance names no node, scheduler, ResourceClaim, probe, hook';
   const annotations = "Berth's controller writes the annotation berth.dev/claim of pods, and no other";
   const get = { httpGet: { host: '169.254.169.254', port: 80 } };
@@ -189,6 +190,13 @@ function asController({ instance, otherPod }: Targets): Attack[] {
       pod(owned, { securityContext: { seccompProfile: { type: 'Unconfined' } } }),
       plain,
     ],
+    [
+      'every taint',
+      pod(owned, { tolerations: [{ operator: 'Exists' }] }),
+      'an instance tolerates the taints of its pool',
+    ],
+    ['no GPU', pod(owned, {}, { resources: {} }), devicesAsked],
+    ['another device', pod(owned, {}, { resources: { limits: { 'example.com/fuse': '1' } } }), devicesAsked],
     ['a token', pod(owned, { automountServiceAccountToken: true }), identity],
     ['another account', pod(owned, { serviceAccountName: 'another' }), identity],
     ['a Secret', pod(owned, {}, { env: [{ name: 'A', valueFrom: { secretKeyRef: secret } }] }), identity],

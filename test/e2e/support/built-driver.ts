@@ -16,8 +16,6 @@ import type { Driver, E2eCluster } from './driver.ts';
 export interface BuiltE2eCluster extends E2eCluster, Pick<BuiltCluster, 'startAgain'> {
   /** Folder of the programs that the cluster runs. */
   programs: string;
-  /** The first process of the cluster's namespaces. */
-  initPid: number;
 }
 
 /** The path of the program that enforces network policies. Needs ipset. */
@@ -41,8 +39,8 @@ export const builtDriver: Driver<BuiltE2eCluster> = async ({ state, gpu, signal 
     networkPolicies: await networkPolicies({ cache, progress, signal }),
     signal,
   });
-  const { initPid, kubeconfig, client } = cluster;
-  if (initPid === undefined) throw new Error('The cluster has no real node.');
+  const { initPid, kubeconfig, client, network } = cluster;
+  if (initPid === undefined || network === undefined) throw new Error('The cluster has no real node.');
   const storage = await readFile(join(ROOT, 'deploy/local/manifests/storage-class.yaml'), 'utf8');
   for (const storageClass of parseManifests(storage)) {
     await client.apply(STORAGE_CLASSES, storageClass, { fieldManager: 'berth-e2e' });
@@ -55,6 +53,7 @@ export const builtDriver: Driver<BuiltE2eCluster> = async ({ state, gpu, signal 
     auditLog: cluster.auditLog,
     programs,
     initPid,
+    hostAddress: network.hostAddress,
     startAgain: (program) => cluster.startAgain(program),
     stop: () => cluster.stop(),
   };

@@ -3,14 +3,19 @@ import { NAMESPACES, NODES, PODS } from '../../../src/kube/types.ts';
 import { factsOf, notFound, plantFaults, runDoctor } from '../../support/planted-faults.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { INSTANCE_IMAGE } from './images.ts';
+import { sshAt } from './release.ts';
 import type { World } from './world.ts';
 
 const POOL = { currency: 'USD', prices: [{ product: '*', onDemand: '1', interruptible: '1' }] };
 const MINUTES = 60_000;
 
-/** What an operator has done on a sound installation: prices, the runtime's settings confirmed, an exporter of metrics. */
-async function makeSound({ client, release }: World): Promise<void> {
-  await release.upgrade({ defaultPool: { spec: POOL } });
+/**
+ * What an operator has done on a sound installation: prices, an address of SSH, the runtime's settings confirmed, an
+ * exporter of metrics.
+ */
+async function makeSound(world: World): Promise<void> {
+  const { client, release } = world;
+  await release.upgrade({ defaultPool: { spec: POOL }, ...sshAt({ host: 'ssh.example.com' }) });
   const { items } = await client.list(NODES);
   for (const { metadata } of items) {
     const labels = { 'berth.dev/gpu-isolation': 'enforced' };

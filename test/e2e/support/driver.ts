@@ -11,8 +11,10 @@ export interface E2eCluster {
   kubectl: string;
   /** Path of the API server's audit log, one JSON object per line. */
   auditLog: string;
-  /** The first process of the cluster's namespaces, where the cluster gives a way into them. */
-  initPid?: number;
+  /** The first process of the node's namespaces. */
+  initPid: number;
+  /** The address of this machine that pods reach. */
+  hostAddress: string;
   stop(): Promise<void>;
 }
 

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { GPU_POOLS, specVersion } from '../../../src/resources/gpu-pool.ts';
 import { BERTH_EDIT, clusterAccount } from '../../support/accounts.ts';
-import { type DashboardView, openDashboard } from '../../support/dashboard-view.ts';
+import { type DashboardView, openDashboard, signOut } from '../../support/dashboard-view.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { openFront } from './front.ts';
 import { openSession, signIn } from './http.ts';
@@ -163,6 +163,8 @@ export async function tryPage(world: World, initPid: number): Promise<void> {
   await page.getByRole('button', { name: 'Delete' }).click();
   await page.locator('#action').getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('heading', { name: 'This instance is gone' }).waitFor({ timeout: 60_000 });
+  await signOut(page);
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
   expect(view.requested.filter((url) => !url.startsWith(front.url) && !url.startsWith('data:'))).toEqual([]);
   // A replica that dies breaks its answers off.
   expect(view.complaints.filter((text) => !/ERR_|status of (?:401|404)/.test(text))).toEqual([]);

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { freePorts } from '../../../tools/lib/free-ports.ts';
+import { ROOT } from '../../../tools/lib/paths.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import type { SshIdentity } from './ssh.ts';
 
@@ -48,6 +49,7 @@ export async function paste(commands: string, { kubeconfig, kubectl, helm, ident
     await writeFile(join(ssh, 'config'), `${config.join('')}BatchMode yes\nStrictHostKeyChecking yes\n`);
     const script = [
       'set -euo pipefail',
+      `berth() { '${process.execPath}' '${join(ROOT, 'src/main.ts')}' "$@"; }`,
       `ssh() { command ssh -F '${join(ssh, 'config')}' "$@"; }`,
       "trap 'kill $(jobs -p) 2>/dev/null || :' EXIT",
       await withFreePorts(commands),

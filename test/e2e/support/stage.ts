@@ -4,6 +4,7 @@ import { cacheFolder, ROOT, stateFolder } from '../../../tools/lib/paths.ts';
 import { plainProgress } from '../../../tools/lib/progress.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { chartTools, ensureGoTools } from '../../../tools/release/go-tools.ts';
+import { ARCHITECTURES } from '../../../tools/release/names.ts';
 import { phase } from '../../support/phases.ts';
 import type { Driver, E2eCluster } from './driver.ts';
 import { makeTestImages } from './images.ts';
@@ -19,7 +20,8 @@ export interface Stage<C extends E2eCluster> {
 }
 
 async function buildImage(): Promise<string> {
-  const { code, stderr } = await run(process.execPath, [join(ROOT, 'tools/release/image/build.ts')], { cwd: ROOT });
+  const args = [join(ROOT, 'tools/release/image/build.ts'), ...ARCHITECTURES];
+  const { code, stderr } = await run(process.execPath, args, { cwd: ROOT });
   if (code !== 0) throw new Error(stderr);
   return join(ROOT, 'dist/berth-image.tar');
 }

@@ -55,6 +55,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningCont
       namespace: LEASE_NAMESPACE,
       defaultImage: 'debian:12',
       toolsImage: 'localhost/berth-tools:test',
+      imagePullSecrets: [],
       imagePullPolicy: 'IfNotPresent',
       ssh: { host: 'ssh.test', port: 2222 },
       claimOnPod,

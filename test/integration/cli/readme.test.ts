@@ -1,15 +1,14 @@
-import { copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
-import { ROOT } from '../../../tools/lib/paths.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { kindsCounted } from '../../support/kinds-counted.ts';
-import { blocksOf } from '../../support/manual.ts';
 import { describeWith } from '../../support/needs.ts';
+import { pasteReadme } from '../../support/readme.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -17,6 +16,8 @@ describeWith('real node', 'ssh')('the first five minutes of README.md', () => {
   let tenant: TestNamespace;
   let berth: BerthProcess;
   let folder: string;
+  /** As npm start writes them. */
+  let variables: string;
 
   beforeAll(async () => {
     const { kubeconfig, programs } = inject('cluster');
@@ -27,8 +28,6 @@ describeWith('real node', 'ssh')('the first five minutes of README.md', () => {
     const headers = { authorization: `Bearer ${token}` };
     await waitFor('the key', async () => (await fetch(`${berth.url}/api/v1/offers`, { headers })).ok);
     folder = await mkdtemp(join(tmpdir(), 'berth-readme-'));
-    await mkdir(join(folder, '.berth'));
-    await symlink(join(ROOT, 'deploy'), join(folder, 'deploy'));
     const own = join(folder, 'kubeconfig');
     await copyFile(kubeconfig, own);
     const PATH = [programs, process.env['PATH']].filter(Boolean).join(delimiter);
@@ -36,9 +35,13 @@ describeWith('real node', 'ssh')('the first five minutes of README.md', () => {
     expect(await run('kubectl', [...context, '--kubeconfig', own], { env: { ...process.env, PATH } })).toMatchObject({
       code: 0,
     });
-    // As npm start writes it.
-    const lines = [`BERTH_URL=${berth.url}/api/v1`, `BERTH_API_KEY=${token}`, `KUBECONFIG='${own}'`, `PATH='${PATH}'`];
-    await writeFile(join(folder, '.berth/local.env'), `${lines.join('\n')}\n`);
+    variables = [
+      `BERTH_URL=${berth.url}/api/v1`,
+      `BERTH_API_KEY=${token}`,
+      `KUBECONFIG='${own}'`,
+      `PATH='${PATH}'`,
+      '',
+    ].join('\n');
   }, 300_000);
   afterAll(async () => {
     await berth?.[Symbol.asyncDispose]();
@@ -50,15 +53,7 @@ describeWith('real node', 'ssh')('the first five minutes of README.md', () => {
     (await tenant.client.list(GPU_INSTANCES, { namespace: tenant.name })).items;
 
   it('work as they are pasted, and leave nothing rented', async () => {
-    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-    const blocks = blocksOf(readme).filter(({ chapter }) => chapter === 'The first five minutes');
-    // The label is for a model server, which a reader has elsewhere.
-    const pasted = blocks.map(({ commands }) => commands).filter((text) => !text.startsWith('kubectl label'));
-    expect(pasted).toHaveLength(2);
-    const script = ['set -eEu', 'trap \'echo "failed: $BASH_COMMAND" >&2\' ERR', ...pasted].join('\n');
-    const { BERTH_URL: _url, BERTH_API_KEY: _key, ...others } = process.env;
-    const env = { ...others, HOME: folder };
-    const { code, stdout, stderr } = await run('bash', ['-c', script], { env, cwd: folder });
+    const { code, stdout, stderr } = await pasteReadme(folder, variables);
     expect([code, stderr]).toEqual([0, stderr]);
     expect(stdout).toContain('NVIDIA-L4');
     expect(stdout).toMatch(/^gpuinstance\.berth\.dev\/sample created$/m);

@@ -10,13 +10,13 @@ import {
   type ResourceSlice,
 } from '../../../src/kube/devices.ts';
 import { ForbiddenError } from '../../../src/kube/errors.ts';
-import { type Node, type Pod, PODS, PRIORITY_CLASSES } from '../../../src/kube/types.ts';
-import { GPU_POOLS, type GpuPoolSpec } from '../../../src/resources/gpu-pool.ts';
+import { type Pod, PODS, PRIORITY_CLASSES } from '../../../src/kube/types.ts';
+import { GPU_POOLS } from '../../../src/resources/gpu-pool.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { account, BERTH_EDIT, KEY_RIGHTS, type Rule, tokenOf } from '../../support/accounts.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
-import { addNode, gpuNode } from '../../support/http/fleet.ts';
+import { addNode, sellDevices, sliceNode } from '../../support/http/fleet.ts';
 import { kindsCounted } from '../../support/kinds-counted.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -44,7 +44,11 @@ function slice(gpus: number, generation = 1, sick: readonly number[] = []): Reso
       pool: { name: nodeName, generation, resourceSliceCount: 1 },
       devices: Array.from({ length: gpus }, (_, index) => ({
         name: `gpu-${index}`,
-        attributes: { model: { string: MODEL }, driverVersion: { version: '1.0.0' } },
+        attributes: {
+          model: { string: MODEL },
+          driverVersion: { version: '1.0.0' },
+          uuid: { string: `gpu-uuid-${index}` },
+        },
         capacity: { memory: { value: '80Gi' } },
         ...(sick.includes(index) && { taints: [{ key: 'example.com/sick', effect: 'NoSchedule' }] }),
       })),
@@ -57,15 +61,8 @@ beforeAll(async () => {
   const { client, name } = tenant;
   resourceName = `${name}.example.com/gpu`;
   await kindsCounted(client);
-  const { metadata, status } = gpuNode(`${name}-dra`, '', 0);
-  const { 'nvidia.com/gpu': _none, ...sizes } = status?.allocatable ?? {};
-  const own = Object.entries(metadata.labels ?? {}).filter(([label]) => !label.startsWith('nvidia.com/'));
-  const node: Node = {
-    metadata: { ...metadata, labels: { ...Object.fromEntries(own), [LABEL]: name } },
-    spec: { taints: [{ key: LABEL, value: name, effect: 'NoSchedule' }] },
-    status: { allocatable: sizes, capacity: sizes },
-  };
-  ends.push(await addNode(client, node));
+  const apart = { label: LABEL, value: name };
+  ends.push(await addNode(client, sliceNode(`${name}-dra`, apart)));
   const expression = `device.driver == '${DRIVER}' && device.attributes['${DRIVER}'].model == '${MODEL}'`;
   const extendedResourceName = resourceName;
   await client.create(DEVICE_CLASSES, {
@@ -74,14 +71,7 @@ beforeAll(async () => {
   });
   ends.push(() => client.delete(DEVICE_CLASSES, { name }));
   await client.create(RESOURCE_SLICES, slice(2));
-  const spec = {
-    nodeSelector: { [LABEL]: name },
-    devices: { deviceClassName: name },
-    tolerations: [{ key: LABEL, operator: 'Exists' }],
-    prices: [{ product: '*', onDemand: '36.00', interruptible: '18.00' }],
-  };
-  await client.create(GPU_POOLS, { metadata: { name }, spec: spec as unknown as GpuPoolSpec });
-  ends.push(() => client.delete(GPU_POOLS, { name }));
+  ends.push(await sellDevices(client, { name, deviceClassName: name, ...apart }));
   berth = await startBerth(inject('cluster').kubeconfig);
   const { token } = await createKey(client, { namespace: name, displayName: 'devices' });
   call = clientOf(berth.url, token);
@@ -199,6 +189,32 @@ it('rents them by the extended resource of their class, beside pods and claims o
   await isFree(2);
 });
 
+it('names the device of an instance in its status and in its bill, and tells of its taint', async () => {
+  await isFree(2);
+  await create('owner', 'OnDemand');
+  await isIn('owner', 'running');
+  const pool = `${tenant.name}-dra`;
+  const statusOf = async () =>
+    (await tenant.client.get(GPU_INSTANCES, { namespace: tenant.name, name: 'owner' })).status;
+  const [device] = await allocated();
+  const held = { driver: DRIVER, pool, device, uuid: device?.replace('gpu-', 'gpu-uuid-') };
+  await waitFor('the device in the status', async () => (await statusOf())?.devices !== undefined);
+  expect((await statusOf())?.devices).toEqual([held]);
+  await tenant.client.create(RESOURCE_SLICES, slice(2, 4, [Number(device?.at(-1))]));
+  await waitFor('the taint to be told', async () => (await statusOf())?.unhealthyGPUs?.[0]?.id === held.uuid);
+  expect(findCondition((await statusOf())?.conditions, 'GPUHealthy')?.status).toBe('False');
+  await isFree(1);
+  await tenant.client.create(RESOURCE_SLICES, slice(2, 5));
+  await waitFor('it to be well', async () => (await statusOf())?.unhealthyGPUs === undefined);
+  await call('PATCH', '/instances/owner', { state: 'stopped' });
+  await isIn('owner', 'stopped');
+  const stopped = await statusOf();
+  expect(stopped?.devices).toBeUndefined();
+  expect(stopped?.intervals?.at(-1)?.devices).toEqual([held]);
+  await giveBack('owner');
+  await isFree(2);
+});
+
 it('on demand displaces interruptible, which a pod without Berth waits for in vain', async () => {
   await isFree(2);
   for (const name of ['first', 'second']) await create(name, 'Interruptible');
@@ -231,6 +247,31 @@ it('on demand displaces interruptible, which a pod without Berth waits for in va
   // The one that was displaced comes back by itself.
   for (const name of ['first', 'second']) await isIn(name, 'running');
   for (const name of ['first', 'second']) await giveBack(name);
+  await isFree(2);
+});
+
+it('rents devices of a class that names no extended resource by the name that each class has', async () => {
+  const { client, name } = tenant;
+  const plain = `${name}-plain`;
+  const { spec: named } = await client.get(DEVICE_CLASSES, { name });
+  await client.create(DEVICE_CLASSES, { metadata: { name: plain }, spec: { selectors: named.selectors ?? [] } });
+  ends.push(() => client.delete(DEVICE_CLASSES, { name: plain }));
+  const sell = (deviceClassName: string) =>
+    client.patch(GPU_POOLS, { name }, { spec: { devices: { deviceClassName } } }, { type: 'merge' });
+  await sell(plain);
+  await waitFor('an offer of the other class', async () => {
+    const { data } = await call('GET', '/offers');
+    return data.some((one) => one['pool'] === name && one['available'] === 2);
+  });
+  for (const id of ['one', 'two']) await create(id, 'OnDemand');
+  for (const id of ['one', 'two']) await isIn(id, 'running');
+  expect(await allocated()).toEqual(['gpu-0', 'gpu-1']);
+  const { status } = await client.get(GPU_INSTANCES, { namespace: name, name: 'one' });
+  expect(status?.claim?.resourceName).toBe(`deviceclass.resource.kubernetes.io/${plain}`);
+  // The other class has the same devices.
+  await sell(name);
+  await isFree(0);
+  for (const id of ['one', 'two']) await giveBack(id);
   await isFree(2);
 });
 

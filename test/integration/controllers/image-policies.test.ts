@@ -8,8 +8,9 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { AlreadyExistsError } from '../../../src/kube/errors.ts';
-import { NAMESPACES, type Pod } from '../../../src/kube/types.ts';
+import { NAMESPACES, type Pod, PODS } from '../../../src/kube/types.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { IMAGE_PULL_LABEL } from '../../../src/resources/pod/image-pull.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { gpuPool } from '../../support/inventory-world.ts';
@@ -18,7 +19,10 @@ import { waitFor } from '../../support/wait-for.ts';
 // The admission policies of the chart about pods, with the pods that bring images to nodes.
 
 const OWN = 'berth-system';
+const NAME = 'berth-pull-1';
 const ACCOUNT = 'berth-another';
+const CLASS = 'kata-pulls';
+const CLASSES = '/apis/node.k8s.io/v1/runtimeclasses';
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const POLICIES = ['berth-controller', 'berth-pods', 'berth-image-pulls'];
 const KINDS = {
@@ -33,11 +37,12 @@ const toolsImage = /name: BERTH_TOOLS_IMAGE\s+value: "?([^"\s]+)/.exec(read('con
 
 const good = pullPod({
   pool: { ...gpuPool('p'), metadata: { name: 'p', uid: 'f6e3b1f0-0000-4000-8000-000000000000' } },
-  name: 'berth-pull-1',
+  name: NAME,
   node: 'n',
   image: 'debian:12',
   namespace: OWN,
   toolsImage,
+  imagePullSecrets: [],
 });
 type Spec = NonNullable<Pod['spec']>;
 type Container = Spec['containers'][number];
@@ -48,21 +53,45 @@ function withSpec(spec: object): object {
   return { ...good, spec: { ...good.spec, ...spec } };
 }
 
+function withTools(container: Partial<Container>): object {
+  return withSpec({ initContainers: [{ ...tools, ...container }] });
+}
+
+function withLabels(labels: object): object {
+  return { ...good, metadata: { ...good.metadata, labels: { ...good.metadata.labels, ...labels } } };
+}
+
 function withMain(container: Partial<Container>): object {
   return withSpec({ containers: [{ ...main, ...container }] });
 }
 
 let client: KubeClient;
 
-/** What the API server says to Berth's controller about a pod, with the rights of an administrator. */
-async function make(pod: object): Promise<string> {
+/** What the API server says to Berth's controller, with the rights of an administrator. */
+async function asController(command: readonly string[], input = ''): Promise<string> {
   const { programs, kubeconfig } = inject('cluster');
   const program = programs === undefined ? 'kubectl' : join(programs, 'kubectl');
   const user = `system:serviceaccount:${OWN}:berth-controller`;
   const who = ['--kubeconfig', kubeconfig, '--as', user, '--as-group', 'system:masters'];
-  const input = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', ...pod });
-  const { code, stderr } = await run(program, [...who, 'create', '--dry-run=server', '-f', '-'], { input });
+  const { code, stderr } = await run(program, [...who, ...command], { input });
   return code === 0 ? 'done' : stderr;
+}
+
+async function make(pod: object): Promise<string> {
+  const input = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', ...pod });
+  return asController(['create', '--dry-run=server', '-f', '-'], input);
+}
+
+/** A pod that pulls an image and never runs: there is no such node. */
+async function pending(): Promise<AsyncDisposable> {
+  // The garbage collector takes what belongs to a pool that is not there.
+  await client.create(PODS, { ...good, metadata: { ...good.metadata, ownerReferences: [] } });
+  return {
+    async [Symbol.asyncDispose]() {
+      await client.delete(PODS, { namespace: OWN, name: NAME });
+      await waitFor('the pod to be gone', async () => (await client.list(PODS, { namespace: OWN })).items.length === 0);
+    },
+  };
 }
 
 beforeAll(async () => {
@@ -75,6 +104,7 @@ beforeAll(async () => {
   });
   // Kubernetes looks for the account before it asks the policies.
   await client.raw('POST', `/api/v1/namespaces/${OWN}/serviceaccounts`, { metadata: { name: ACCOUNT } });
+  await client.raw('POST', CLASSES, { metadata: { name: CLASS }, handler: 'any' });
   for (const object of CHART.filter(({ metadata }) => POLICIES.includes(metadata.name))) {
     await client.raw('POST', `${ADMISSION}/${KINDS[object.kind]}`, object);
   }
@@ -91,6 +121,7 @@ afterAll(async () => {
   for (const name of POLICIES) {
     for (const kind of Object.values(KINDS)) await client.raw('DELETE', `${ADMISSION}/${kind}/${name}`);
   }
+  await client.raw('DELETE', `${CLASSES}/${CLASS}`);
   await client.raw('DELETE', `/api/v1/namespaces/${OWN}/serviceaccounts/${ACCOUNT}`);
   await client.close();
 });
@@ -102,7 +133,13 @@ describe('the controller', () => {
     expect(await make(withSpec({ imagePullSecrets: [{ name: 'own' }] }))).toBe('done');
   });
 
+  test('makes them where a webhook of the cluster gives every pod a label', async () => {
+    expect(await make(withLabels({ 'istio.io/rev': 'default', team: 'infra' }))).toBe('done');
+  });
+
   const elsewhere = { ...good, metadata: { ...good.metadata, namespace: 'default' } };
+  const ONE = 'runs one program';
+  const mount = { name: 'berth-tools', mountPath: '/.berth', readOnly: true };
   const secret = { valueFrom: { secretKeyRef: { name: 'berth-ssh-host-key', key: 'any' } } };
   test.each<[string, object, string]>([
     ['in the namespace of a tenant', elsewhere, "Berth's controller"],
@@ -121,9 +158,15 @@ describe('the controller', () => {
       withSpec({
         volumes: [...(good.spec?.volumes ?? []), { name: 's', secret: { secretName: 'berth-ssh-host-key' } }],
       }),
-      'no volume but an empty one',
+      'no volume but the empty one',
     ],
     ['with the priority of an instance', withSpec({ priorityClassName: 'berth-on-demand' }), 'the PriorityClass'],
+    [
+      'that tolerates every taint',
+      withSpec({ tolerations: [{ operator: 'Exists' }] }),
+      'tolerates taints by their names',
+    ],
+    ['under a RuntimeClass', withSpec({ runtimeClassName: CLASS }), 'names no node'],
     ['with a GPU', withMain({ resources: { limits: { 'nvidia.com/gpu': '1' } } }), 'without capabilities'],
     [
       'as root',
@@ -131,11 +174,41 @@ describe('the controller', () => {
       'without capabilities',
     ],
     ['with a Secret as a variable', withMain({ env: [{ name: 'A', ...secret }] }), 'without capabilities'],
-    ['with a program of its own', withMain({ command: ['sh', '-c', 'id'] }), 'runs one program'],
-    ['with the program of the image', withMain({ volumeMounts: [] }), 'runs one program'],
-    ['with a second container', withSpec({ containers: [main, { ...main, name: 'b' }] }), 'runs one program'],
-    ['with tools of its own', withSpec({ initContainers: [{ ...tools, image: 'evil:1' }] }), 'runs one program'],
+    ['with a program of its own', withMain({ command: ['sh', '-c', 'id'] }), ONE],
+    ['with the program of the image', withMain({ volumeMounts: [] }), ONE],
+    ['with a second container', withSpec({ containers: [main, { ...main, name: 'b' }] }), ONE],
+    ['with arguments', withMain({ args: ['id'] }), ONE],
+    ['with a second mount', withMain({ volumeMounts: [mount, { ...mount, mountPath: '/b' }] }), ONE],
+    ['with a folder of the tools in their place', withMain({ volumeMounts: [{ ...mount, subPath: 'b' }] }), ONE],
+    ['that writes to the tools', withMain({ volumeMounts: [{ ...mount, readOnly: false }] }), ONE],
+    ['with tools of its own', withTools({ image: 'evil:1' }), ONE],
+    ['with another program before', withTools({ command: ['sh', '-c', 'id'] }), ONE],
+    ['with the program of the image before', withTools({ command: [] }), ONE],
+    ['with arguments before', withTools({ args: ['/evil'] }), ONE],
+    ['with a second program before', withSpec({ initContainers: [tools, { ...tools, name: 'b' }] }), ONE],
+    ['with no program before', withSpec({ initContainers: [] }), ONE],
+    ['with a program beside', withTools({ restartPolicy: 'Always' }), ONE],
+    ['with the tools elsewhere', withTools({ volumeMounts: [{ ...mount, mountPath: '/b' }] }), ONE],
+    [
+      'with a second empty volume',
+      withSpec({ volumes: [...(good.spec?.volumes ?? []), { name: 'b', emptyDir: {} }] }),
+      'no volume but the empty one',
+    ],
+    ['that starts again', withSpec({ restartPolicy: 'Always', activeDeadlineSeconds: undefined }), 'ends once'],
+    ['without an end', withSpec({ activeDeadlineSeconds: undefined }), 'ends once'],
+    ['with a label of a role', withLabels({ 'app.kubernetes.io/component': 'api' }), 'its two labels'],
+    ['with another value of a label', withLabels({ 'app.kubernetes.io/managed-by': 'Helm' }), 'its two labels'],
   ])('makes none %s', async (_what, pod, refusal) => {
     expect(await make(pod)).toContain(refusal);
+  });
+
+  test.each([
+    ['its mark', ['label', 'pod', NAME, `${IMAGE_PULL_LABEL}-`]],
+    ['its labels', ['label', 'pod', NAME, `${IMAGE_PULL_LABEL}-`, 'app.kubernetes.io/component=api']],
+    ['its annotations', ['annotate', 'pod', NAME, 'k8s.v1.cni.cncf.io/networks=a']],
+    ['its image', ['set', 'image', `pod/${NAME}`, 'pull=evil:1']],
+  ])('changes not %s once it is there', async (_what, command) => {
+    await using _ = await pending();
+    expect(await asController(['-n', OWN, ...command, '--dry-run=server'])).toMatch(/is not changed|changes nothing/);
   });
 });

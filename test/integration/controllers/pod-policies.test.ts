@@ -101,6 +101,18 @@ test.each([
   expect(await as(user, force(name))).toBe('done');
 });
 
+test('nobody but the controller makes a pod with the finalizer', async () => {
+  const marked = JSON.stringify({ metadata: { finalizers: [POD_FINALIZER] } });
+  const make = (name: string): string[] => ['run', name, '--image=any', '--restart=Never', '--overrides'];
+  expect(await as([TENANT], [...make('forged'), marked])).toContain(KEPT);
+  // The controllers of Kubernetes make what a tenant's template says.
+  const replicaSets = 'system:serviceaccount:kube-system:replicaset-controller';
+  const groups = ['system:serviceaccounts', 'system:serviceaccounts:kube-system'];
+  expect(await as([replicaSets, ...groups], [...make('forged'), marked])).toContain(KEPT);
+  expect(await as([TENANT], [...make('plain'), '{}'])).toBe('done');
+  expect(await as([CONTROLLER], [...make('made'), marked])).toBe('done');
+});
+
 test('the finalizer is given and taken by the controller alone, and all else of the pod by who may change it', async () => {
   await pod('kept');
   const merge = JSON.stringify({ metadata: { finalizers: null } });

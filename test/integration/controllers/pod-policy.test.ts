@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ensurePriorityClasses } from '../../../src/controllers/priority-classes.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { tolerationsOf } from '../../../src/inventory/nodes/node-state.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
-import { NAMESPACES } from '../../../src/kube/types.ts';
+import { NAMESPACES, type Pod } from '../../../src/kube/types.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { CONSTRAINTS, filled } from '../../../tools/release/openshift.ts';
 import { holdPolicies, kubectlAs } from '../../support/chart-policies.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 import { podOf } from '../../support/pod-of.ts';
@@ -18,6 +20,9 @@ const CONTROLLER = 'system:serviceaccount:berth-system:berth-controller';
 const API = 'system:serviceaccount:berth-system:berth-api';
 const PLAIN = 'an instance names no node, scheduler, ResourceClaim, probe, hook';
 const ANNOTATION = "Berth's controller writes the annotation berth.dev/claim of pods, and no other: ";
+/** RuntimeClasses: one that the chart names by default, and one that it does not. */
+const [NAMED, UNNAMED] = ['kata-pods', 'pods-other'];
+const CLASSES = '/apis/node.k8s.io/v1/runtimeclasses';
 const namespace = `pods-${Math.random().toString(36).slice(2, 8)}`;
 
 let client: KubeClient;
@@ -32,7 +37,9 @@ async function as(user: string, command: readonly string[], input?: object): Pro
 function pod(spec: object = {}, { main = {}, annotations = {} }: { main?: object; annotations?: object } = {}): object {
   const instance = gpuInstance('one', { image: 'debian:12' }, { incarnation: 1 });
   const owned = { ...instance, metadata: { ...instance.metadata, namespace } };
-  const made = podOf(owned, { claim: claimOn('none'), claimed: instance.status });
+  const requests = { pods: 1, 'nvidia.com/gpu': 1 };
+  const tolerations = tolerationsOf({ tolerations: [{ key: 'team', operator: 'Equal', value: 'a' }] });
+  const made = podOf(owned, { claim: claimOn('none'), claimed: instance.status, requests, tolerations });
   const [first, ...others] = made.spec?.containers ?? [];
   const metadata = { ...made.metadata, annotations: { ...made.metadata.annotations, ...annotations } };
   const containers = [{ ...first, ...main }, ...others];
@@ -51,6 +58,7 @@ beforeAll(async () => {
     // Kubernetes makes it too.
     () => undefined,
   );
+  for (const name of [NAMED, UNNAMED]) await client.raw('POST', CLASSES, { metadata: { name }, handler: 'any' });
   policies = await holdPolicies(client, NAMES, namespace);
   await waitFor('the policies to be in force', async () => {
     const plain = await create(pod({ nodeName: 'any' }));
@@ -62,6 +70,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await policies[Symbol.asyncDispose]();
+  for (const name of [NAMED, UNNAMED]) await client.raw('DELETE', `${CLASSES}/${name}`);
   await client.delete(NAMESPACES, { name: namespace });
   await client.close();
 });
@@ -72,6 +81,12 @@ test('the controller makes the pods of instances', async () => {
   expect(await create(pod())).toBe('done');
   expect(await create(pod({ securityContext: { seLinuxOptions: { level: 's0:c1,c2' } } }))).toBe('done');
   expect(await create(pod({}, { annotations: { 'kubernetes.io/limit-ranger': 'set' } }))).toBe('done');
+  expect(await create(pod({ runtimeClassName: NAMED }))).toBe('done');
+  expect(await create(pod({}, { main: limits({ 'nvidia.com/mig-1g.10gb': '1' }) }))).toBe('done');
+});
+
+test.each(Object.entries(CONSTRAINTS))('and as OpenShift fills them in under %s', async (_name, constraints) => {
+  expect(await create(filled(pod() as Pod, constraints))).toBe('done');
 });
 
 test.each<[string, object, object?]>([
@@ -86,6 +101,29 @@ test.each<[string, object, object?]>([
   ['with a hook', {}, { lifecycle: { postStart: KUBELET_CALL } }],
 ])('and none %s', async (_what, spec, main) => {
   expect(await create(pod(spec, { ...(main && { main }) }))).toContain(PLAIN);
+});
+
+const TAINTS = 'an instance tolerates the taints of its pool, each by its name';
+const DEVICES = 'an instance asks for GPUs, and for no other device';
+const limits = (amounts: object): object => ({ resources: { limits: amounts } });
+/** The init containers of a pod, with a device that is no GPU. */
+const withDevice = (): object[] =>
+  ((pod() as Pod).spec?.initContainers ?? []).map((one) => ({ ...one, ...limits({ 'example.com/fuse': '1' }) }));
+
+test.each<[string, string, object, object?]>([
+  ['that tolerates every taint', TAINTS, { tolerations: [{ operator: 'Exists' }] }],
+  ['that stays on a node that is silent', TAINTS, { tolerations: [{ key: 'node.kubernetes.io/unreachable' }] }],
+  ['that starts on a cordoned node', TAINTS, { tolerations: [{ key: 'node.kubernetes.io/unschedulable' }] }],
+  ['without a GPU, which could be on any node', DEVICES, {}, limits({})],
+  ['with another device', DEVICES, {}, limits({ 'nvidia.com/gpu': '1', 'devices.kubevirt.io/kvm': '1' })],
+  ['with another device before its start', DEVICES, { initContainers: withDevice() }],
+  [
+    'under a RuntimeClass that nobody named',
+    `instances have no RuntimeClass ${UNNAMED}`,
+    { runtimeClassName: UNNAMED },
+  ],
+])('and none %s', async (_what, refusal, spec, main) => {
+  expect(await create(pod(spec, { ...(main && { main }) }))).toContain(refusal);
 });
 
 test.each(['k8s.v1.cni.cncf.io/networks', 'io.katacontainers.config.hypervisor.path', 'cdi.k8s.io/attack'])(

@@ -4,8 +4,16 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { findObject } from '../../../src/kube/client/find-object.ts';
 import { findCondition } from '../../../src/kube/conditions.ts';
-import { type KubeObject, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS } from '../../../src/kube/types.ts';
+import {
+  type KubeObject,
+  NAMESPACES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  PODS,
+} from '../../../src/kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
+import { TENANT_LIMITS } from '../../../src/resources/tenants/tenant-limit.ts';
+import { TENANT_POLICIES } from '../../../src/resources/tenants/tenant-policy.ts';
 import { BUSYBOX_IMAGE } from '../../../tools/cluster/built/real-node.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
@@ -202,6 +210,57 @@ describeWith('real node')('a disk that is restored', () => {
         await gone(GPU_INSTANCES, one);
       }
       await gone(PERSISTENT_VOLUME_CLAIMS, disk.name);
+    },
+  );
+
+  it(
+    'that is kept counts to the ceiling of its tenant until someone deletes it',
+    { timeout: 8 * START_MS },
+    async () => {
+      const { client, name: namespace } = tenant;
+      const policy = { name: `${namespace}-disks` };
+      const limit = () => findObject(client, TENANT_LIMITS, { namespace, name: 'berth' });
+      const create = (name: string, spec: object) => {
+        const usual = { gpu: { product: 'NVIDIA-L4', count: 1 }, image: BUSYBOX_IMAGE };
+        return client.create(GPU_INSTANCES, { metadata: { namespace, name }, spec: { ...usual, ...spec } } as never);
+      };
+      const labels = { 'berth.dev/tenant': 'true' };
+      await client.patch(NAMESPACES, { name: namespace }, { metadata: { labels } }, { type: 'merge' });
+      await client.create(TENANT_POLICIES, {
+        metadata: policy,
+        spec: { namespaceLabels: { 'kubernetes.io/metadata.name': namespace }, diskGb: 3 },
+      } as never);
+      await create('keeper', { diskGb: 2, diskPolicy: 'Retain' });
+      await reached('keeper', 'Running');
+      await waitFor('the ceiling', async () => (await limit())?.spec.diskGb === 3);
+      await inside('keeper-1', 'echo keeper >/workspace/bytes; sync');
+      await client.delete(GPU_INSTANCES, { namespace, name: 'keeper' });
+      await gone(GPU_INSTANCES, 'keeper');
+      const kept = async () => (await limit())?.status?.keptDisks;
+      await waitFor('the disk to be counted', async () => (await kept())?.gb === 2);
+
+      await create('next', { diskGb: 2 });
+      await reached('next', 'TenantLimit');
+      const words = findCondition((await get('next')).status?.conditions, 'Ready')?.message;
+      expect(words).toContain('kept from a deleted instance: keeper-disk (2 GB)');
+      expect(words).toContain(`The operator can change diskGb in TenantPolicy ${policy.name}.`);
+      // A disk that is there is never refused, nor what it holds lost.
+      await client.patch(TENANT_POLICIES, policy, { spec: { diskGb: 1 } }, { type: 'merge' });
+      await waitFor('the lowered ceiling', async () => (await limit())?.spec.diskGb === 1);
+      await create('keeper', { diskGb: 2, diskPolicy: 'Retain' });
+      await reached('keeper', 'Running');
+      expect(await inside('keeper-1', 'cat /workspace/bytes')).toBe('keeper\n');
+      expect(await kept()).toBeUndefined();
+      await client.delete(GPU_INSTANCES, { namespace, name: 'keeper' });
+      await gone(GPU_INSTANCES, 'keeper');
+
+      await client.patch(TENANT_POLICIES, policy, { spec: { diskGb: 3 } }, { type: 'merge' });
+      await waitFor('the ceiling as before', async () => (await limit())?.spec.diskGb === 3);
+      await client.delete(PERSISTENT_VOLUME_CLAIMS, { namespace, name: 'keeper-disk' });
+      await reached('next', 'Running');
+      await client.delete(GPU_INSTANCES, { namespace, name: 'next' });
+      await gone(PERSISTENT_VOLUME_CLAIMS, 'next-disk');
+      await client.delete(TENANT_POLICIES, policy);
     },
   );
 });

@@ -94,8 +94,70 @@ test.each<[string, object]>([
   const said = await as(TENANT, ['create', '--validate=false'], object(kind, 'heavy', spec, { annotations }));
   expect(said).toMatch(REFUSED);
   const finalizers = Array.from({ length: 40 }, (_, n) => `example.com/f-${n}`);
+  const crowd = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`a${n}`, '']));
+  const crowded = object(kind, 'crowded', spec, { annotations: crowd });
+  expect(await as(TENANT, ['create', '--validate=false'], crowded)).toMatch(REFUSED);
   const many = await as(TENANT, ['create', '--validate=false'], object(kind, 'many', spec, { finalizers }));
   expect(many).toContain('more than 32 finalizers and owners');
+  const ownerReferences = Array.from({ length: 20 }, (_, n) => {
+    return { apiVersion: 'x.example/v1', kind: 'X', uid: `u-${n}`, name: 'x'.repeat(4000) };
+  });
+  const owned = await as(TENANT, ['create', '--validate=false'], object(kind, 'owned', spec, { ownerReferences }));
+  expect(owned).toMatch(REFUSED);
+});
+
+test('a tenant has no copy of long keys kept for each of many managers', async () => {
+  const annotations = Object.fromEntries(
+    Array.from({ length: 120 }, (_, n) => [`example.com/${String(n).padStart(3, '0')}${'x'.repeat(55)}`, '']),
+  );
+  const apply = (manager: number) =>
+    as(
+      TENANT,
+      ['apply', '--server-side', `--field-manager=m${manager}`],
+      object('GPUInstance', 'managed', {}, { annotations }),
+    );
+  const said = [];
+  for (let manager = 0; manager < 17; manager += 1) said.push(await apply(manager));
+  expect(said.slice(0, 10)).toEqual(Array.from({ length: 10 }, () => 'done'));
+  expect(said.at(-1)).toContain('too many field managers');
+});
+
+const entry = (manager: string, fieldsV1: object) => {
+  return { manager, operation: 'Apply', apiVersion: 'berth.dev/v1alpha1', fieldsType: 'FieldsV1', fieldsV1 };
+};
+const deep = (levels: number): object => (levels === 0 ? {} : { [`f:a${levels}`]: deep(levels - 1) });
+
+test.each<[string, object[]]>([
+  ['managers of a field each', Array.from({ length: 1000 }, (_, n) => entry(`m${n}`, { 'f:spec': { 'f:image': {} } }))],
+  ['long path', [entry('long', { 'f:spec': { [`f:${'x'.repeat(200_000)}`]: {} } })]],
+  [
+    'number of paths',
+    [entry('many', { 'f:spec': Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`f:${n}`, {}])) })],
+  ],
+  [
+    'number of managers and paths',
+    Array.from({ length: 60 }, (_, n) =>
+      entry(`m${n}`, { 'f:spec': Object.fromEntries(Array.from({ length: 500 }, (_, m) => [`f:${m}`, {}])) }),
+    ),
+  ],
+  ['depth of paths', [entry('deep', deep(500))]],
+])('a tenant writes no managedFields with any %s', async (_what, managedFields) => {
+  const made = (name: string, metadata: object) =>
+    object('SSHKey', name, { publicKey: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ' }, metadata);
+  const refused = /too many field managers|cost limit/;
+  expect(await as(TENANT, CREATE, made('filled', { managedFields }))).toMatch(refused);
+  const name = `later-${managedFields.length}-${JSON.stringify(managedFields).length}`;
+  expect(await as(TENANT, CREATE, made(name, {}))).toBe('done');
+  expect(await as(TENANT, ['replace'], made(name, { managedFields }))).toMatch(refused);
+});
+
+test('ten managers apply an instance with all that it may have', async () => {
+  const annotations = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`example.com/key-${n}`, `${n}`]));
+  const spec = { env: variables(128, 'x'), imagePullSecrets: [{ name: 'one' }], sshKeyIds: [1, 2, 3] };
+  for (let manager = 0; manager < 10; manager += 1) {
+    const command = ['apply', '--server-side', `--field-manager=m${manager}`];
+    expect(await as(TENANT, command, object('GPUInstance', 'whole', spec, { annotations }))).toBe('done');
+  }
 });
 
 test('what fits is applied, with the copy that kubectl keeps', async () => {

@@ -1,4 +1,4 @@
-/** Claude Code and Codex, as released, finish a task through the gateway while the engines misbehave. */
+/** Claude Code, Codex and OpenCode, as released, finish a task through the gateway while the engines misbehave. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,9 +14,10 @@ const COMMAND = 'echo made-by-agent > result.txt';
 const DONE = 'All done: result.txt is there.';
 const TASK = 'Write made-by-agent into result.txt by a shell command.';
 
-/** The tool that runs commands: Claude Code's, or one of those that Codex offers by its version and model. */
+/** The tool that runs commands: Claude Code's, OpenCode's, or one of those that Codex offers by its version and model. */
 const SHELLS: Readonly<Record<string, object>> = {
   Bash: { command: COMMAND, description: 'Writes the file' },
+  bash: { command: COMMAND, description: 'Writes the file' },
   exec_command: { cmd: COMMAND },
   shell_command: { command: COMMAND },
   shell: { command: ['bash', '-c', COMMAND] },
@@ -27,6 +28,9 @@ function reply({ messages, tools = [] }: Chat) {
   const shell = tools.map((tool) => tool.function.name).find((name) => name in SHELLS) ?? 'Bash';
   return { text: 'I run it.', calls: [{ id: 'call_1', name: shell, arguments: JSON.stringify(SHELLS[shell]) }] };
 }
+
+/** It is locked for this platform alone. */
+const HAS_OPENCODE = process.platform === 'linux' && process.arch === 'x64';
 
 interface Finished {
   code: number | null;
@@ -102,6 +106,23 @@ describe('a coding agent', () => {
     return run(process.execPath, args, folder, { CODEX_HOME: home, BERTH_API_KEY: 'k' });
   }
 
+  /** @param npm the library of the AI SDK that makes its calls, each of another dialect */
+  function opencode(npm = '@ai-sdk/openai-compatible'): Promise<Finished> {
+    const home = join(folder, 'opencode');
+    mkdirSync(home, { recursive: true });
+    const options = { baseURL: `${gateway.base}/v1`, apiKey: 'k' };
+    const models = { tiny: { limit: { context: 200_000, output: 8192 } } };
+    const config = { model: 'berth/tiny', small_model: 'berth/tiny', provider: { berth: { npm, options, models } } };
+    return run(agents.opencode, ['run', TASK], folder, {
+      HOME: home,
+      OPENCODE_CONFIG_CONTENT: JSON.stringify(config),
+      OPENCODE_DISABLE_AUTOUPDATE: '1',
+      OPENCODE_DISABLE_MODELS_FETCH: '1',
+      // It would have npm install a library for plugins.
+      npm_config_offline: 'true',
+    });
+  }
+
   /** Faults before and during the answer with the call, then before the last answer. */
   const SCHEDULES: [string, Turn[]][] = [
     ['behave', ['good', 'good']],
@@ -126,6 +147,7 @@ describe('a coding agent', () => {
   describe.each([
     ['Claude Code', claude],
     ['Codex', codex],
+    ...(HAS_OPENCODE ? ([['OpenCode', opencode]] as const) : []),
   ] as const)('%s', (_name, work) => {
     it.each(SCHEDULES)(
       'finishes its task when engines %s',
@@ -161,4 +183,27 @@ describe('a coding agent', () => {
     expect([first.code, first.output]).toEqual([1, expect.stringMatching(/ran out of room in the model's context/)]);
     expectDone(await codex('resume', '--last'), turns);
   }, 120_000);
+
+  it.runIf(HAS_OPENCODE).each(['@ai-sdk/anthropic', '@ai-sdk/openai'])(
+    'OpenCode finishes its task with %s when engines fail and cut an answer',
+    async (npm) => {
+      const turns: Turn[] = ['status 500', 'cut', 'good', 'cut', 'good'];
+      await start(turns);
+      expectDone(await opencode(npm), turns);
+    },
+    120_000,
+  );
+
+  it.runIf(HAS_OPENCODE)(
+    'OpenCode has a prompt beyond the context summed up, and goes on to the end of its task',
+    async () => {
+      const turns: Turn[] = ['good', 'overflow', 'good'];
+      await start(turns);
+      const { output } = await opencode();
+      // It ends with 1, because there was an error.
+      expectDone({ code: 0, output }, turns);
+      expect(JSON.stringify(schedule.asked[2]?.messages)).toContain('The conversation was compacted');
+    },
+    120_000,
+  );
 });

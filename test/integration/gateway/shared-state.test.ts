@@ -1,6 +1,7 @@
 import { Redis } from 'iovalkey';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { Counters, Holding, SharedHoldings } from '../../../src/runtime/counter.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { sharedCounters } from '../../../src/runtime/shared-counter.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { readReferences } from '../../../src/gateway/state/history.ts';
@@ -51,7 +52,7 @@ function stored(text: string, itemId = `item-${text}`): NewResponse {
 }
 
 describeWith('Python venv')('the store in Valkey', () => {
-  const bounds = { ttlMs: 3_600_000, maxSizePerTenant: 1000, maxSize: 0 };
+  const bounds = { ttlMs: 3_600_000, maxSizePerTenant: 3000, maxSize: 0 };
   let store: ValkeyStore;
 
   beforeAll(async () => {
@@ -98,8 +99,8 @@ describeWith('Python venv')('the store in Valkey', () => {
     expect(await store.get(B, 'r4', 'response')).toBeDefined();
     expect(await store.get(C, 'r1', 'response')).toBeDefined();
     const size = Number(await admin.hget('berth:responses-of:{tenant-a}', 'size'));
-    expect(size).toBeGreaterThan(500);
-    expect(size).toBeLessThanOrEqual(1000);
+    expect(size).toBeGreaterThan(1300);
+    expect(size).toBeLessThanOrEqual(3000);
   });
 
   it('keeps as many answers of a tenant as its ceiling says', async () => {
@@ -117,9 +118,20 @@ describeWith('Python venv')('the store in Valkey', () => {
 
   it('does not keep what is larger than a tenant may hold', async () => {
     await store.put(A, 'small', stored('one'), MOST);
-    await store.put(A, 'big', stored('x'.repeat(1000)), MOST);
+    await store.put(A, 'big', stored('x'.repeat(2000)), MOST);
     expect(await store.get(A, 'big', 'response')).toBeUndefined();
     expect(await store.get(A, 'small', 'response')).toBeDefined();
+  });
+
+  it('counts the names of items, of which engines decide how many there are', async () => {
+    const items = Array.from({ length: 20 }, (_, index) => ({ kind: 'text' as const, text: '', id: `i${index}` }));
+    await store.put(A, 'many', { ...stored('one'), items }, MOST);
+    expect(await store.get(A, 'many', 'response')).toBeUndefined();
+    await store.put(A, 'few', { ...stored('one'), items: items.slice(0, 3) }, MOST);
+    const sizes = await admin.hmget('berth:responses-of:{tenant-a}', 'size', 's:a/few');
+    expect(sizes[0]).toBe(sizes[1]);
+    await store.delete(A, 'few');
+    expect(await admin.hget('berth:responses-of:{tenant-a}', 'size')).toBe('0');
   });
 
   it('forgets after the time to live, one by one and all together', async () => {
@@ -150,7 +162,7 @@ describeWith('Python venv')('replicas that count in Valkey', () => {
   let holdings: SharedHoldings[];
 
   beforeAll(async () => {
-    counters = [1, 2].map(() => sharedCounters(valkey.url, quiet));
+    counters = [1, 2].map(() => sharedCounters(valkey.url, quiet, systemClock()));
     holdings = counters.flatMap(({ holdings: shared }) => shared ?? []);
     for (const [index, shared] of holdings.entries())
       await waitFor('Valkey to be reached', () =>

@@ -3,7 +3,7 @@ import { createKey } from '../../../src/access/create-key.ts';
 import { quantile } from '../../bench/figures.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
-import type { ScriptedEngine } from '../../support/scripted-engine.ts';
+import type { EngineOptions, ScriptedEngine } from '../../support/scripted-engine.ts';
 import { serveModel } from '../../support/serve-model.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -38,9 +38,12 @@ async function enter(berth: BerthProcess): Promise<Side> {
 }
 
 /** @param env of the api role, beside what tests give it */
-export async function openArena(env: Record<string, string> = {}): Promise<Arena> {
+export async function openArena(
+  env: Record<string, string> = {},
+  options: EngineOptions = { engine: 'tgi', models: [MODEL] },
+): Promise<Arena> {
   const home = await testNamespace();
-  const engine = await serveModel(home, { engine: 'tgi', models: [MODEL] });
+  const engine = await serveModel(home, options);
   const berth = await startBerth(inject('cluster').kubeconfig, 'api', home.name, { env });
   const [hostile, honest] = await Promise.all([enter(berth), enter(berth)]);
   return {

@@ -3,7 +3,8 @@ import { createKey } from '../../../src/access/create-key.ts';
 import { timeSchema } from '../../../src/http/interface/schema.ts';
 import { instanceListSchema } from '../../../src/http/features/instances/schema.ts';
 import { NODES, PODS } from '../../../src/kube/types.ts';
-import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
+import { INSTANCE_HISTORIES } from '../../../src/resources/instance-history.ts';
+import { ANSWERED, GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Answer, type Call, clientOf } from '../../support/http/client.ts';
 import { addNode, gpuNode } from '../../support/http/fleet.ts';
@@ -116,6 +117,27 @@ it('every field of the creation reaches the pod and comes back in the record, wi
     expect.stringMatching(/^The template has changed since/),
   ]);
   await remove(answer.id);
+});
+
+it('a request that is repeated from the deletion of its instance on rents no other', async () => {
+  for (const over of [{}, { on_no_capacity: 'queue', gpu: { name: PRODUCT, count: 3 } }]) {
+    const headers = { 'idempotency-key': `deleted-${Object.keys(over).length}` };
+    const body = { gpu: { name: PRODUCT }, ...over };
+    const { id, status } = await call('POST', '/instances', body, headers);
+    expect(status).toBe(201);
+    const gone = await call('DELETE', `/instances/${id}`);
+    expect(gone.status, gone.text).toBe(200);
+    const repeat = async (): Promise<void> => {
+      const answer = await call('POST', '/instances', body, headers);
+      expect([answer.status, answer.error['code']]).toEqual([409, 'idempotency_conflict']);
+    };
+    await Promise.all([1, 2, 3].map(repeat));
+    await waitFor(`${id} to go`, async () => (await call('GET', `/instances/${id}`)).status === 404);
+    await repeat();
+    const { items } = await tenant.client.list(INSTANCE_HISTORIES, { namespace: tenant.name });
+    const marks = items.filter(({ spec }) => spec.instance === id).map(({ metadata }) => metadata.annotations);
+    expect(marks).toEqual([expect.objectContaining({ [ANSWERED]: 'true' })]);
+  }
 });
 
 it('an instance that queues is there at once, shows its place, and gets it when there is one', async () => {

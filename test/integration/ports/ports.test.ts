@@ -12,7 +12,7 @@ import { BUSYBOX_IMAGE } from '../../../tools/cluster/built/real-node.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
-import { launchBrowser } from '../../support/browser/browser.ts';
+import { launchBrowser, STEP_MS } from '../../support/browser/browser.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
 import { describeWith } from '../../support/needs.ts';
@@ -275,6 +275,7 @@ onNode('a browser', () => {
   it('shows the page with its WebSocket, and keeps it from the dashboard', async () => {
     const chrome = await launchBrowser();
     const page = await chrome.newPage();
+    page.setDefaultTimeout(STEP_MS);
     await page.goto((await link(7000, '/page')).href);
     await page.waitForFunction("document.title === 'hello'");
     const dashboard = `http://localhost:${new URL(berth.url).port}/dashboard/api/session`;

@@ -160,6 +160,28 @@ onNode.each(WAYS)('-L, %s', (way) => {
     stop();
   });
 
+  it('reaches a socket of the instance by its path, and none of another instance or of the node', async () => {
+    const listen = `use IO::Socket::UNIX; unlink "/tmp/own.sock"; $s = IO::Socket::UNIX->new(Listen => 5, Local => "/tmp/own.sock"); while ($c = $s->accept) { print $c "own"; close $c }`;
+    const server = client.start('debian', `perl -e '${listen}'`);
+    const own = await forward('debian', '/tmp/own.sock');
+    await waitFor('the socket', async () => (await text(await dial(own.port)).catch(() => '')) === 'own');
+    own.stop();
+    for (const path of [
+      '/tmp/own.sock',
+      '/run/containerd/containerd.sock',
+      '/proc/1/root/run/containerd/containerd.sock',
+      '/.berth/../../run/containerd/containerd.sock',
+    ]) {
+      const other = await forward('bare', path);
+      await once(await dial(other.port), 'close');
+      await waitFor('the refusal', () =>
+        /open failed: connect failed: berth: \/.* cannot be reached from the instance: /.test(other.errors()),
+      );
+      other.stop();
+    }
+    server.kill();
+  });
+
   it('leaves no process behind', async () => {
     const { port, stop } = await forward('bare', `localhost:${HTTP}`);
     const socket = await dial(port);

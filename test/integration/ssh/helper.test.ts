@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
@@ -37,7 +37,12 @@ function program(link: DirectLink, script: string, terminal?: { columns: number;
 
 /** A process that has ended, or waits for its parent to look. */
 function isGone(pid: number): boolean {
-  return !existsSync(`/proc/${pid}`) || readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') Z ');
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') Z ');
+  } catch {
+    // Also where it goes while it is read.
+    return true;
+  }
 }
 
 withGo('the helper in an instance', () => {
@@ -79,6 +84,21 @@ withGo('the helper in an instance', () => {
     channel.stdin.write('go\n');
     expect(await channel.exit).toEqual({ kind: 'exited', code: 3 });
     expect(output).toContain('40 120');
+    link.close();
+  });
+
+  it('takes a size from the moment on that it says a program is open', async () => {
+    const link = await helper.link();
+    const seen = await Promise.all(
+      Array.from({ length: 100 }, async () => {
+        const channel = program(link, 'read x; stty size', { columns: 90, rows: 31 });
+        await channel.opened;
+        channel.resize(120, 40);
+        channel.stdin.write('go\n');
+        return await text(channel.stdout);
+      }),
+    );
+    expect(new Set(seen)).toEqual(new Set(['go\r\n40 120\r\n']));
     link.close();
   });
 
@@ -158,6 +178,8 @@ withGo('the helper in an instance', () => {
     await waitFor('both', () => output.split('\n').length === 3);
     const processOf = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(output)?.[1]);
     const [mortal, immortal] = [processOf('mortal'), processOf('immortal')];
+    // The shell names it before nohup has told it to stay, and has become what it runs.
+    await waitFor('nohup', () => readFileSync(`/proc/${immortal}/comm`, 'utf8') === 'sleep\n');
     channel.close();
     await waitFor('the end of the first', () => isGone(mortal));
     link.close();

@@ -81,8 +81,8 @@ onNode.each(byEachWay(IMAGES))('a session in %s, %s', (instance, way) => {
       const [, size] = await terminal.type('echo size: $(stty size)\r', /size: (\d+ \d+)\s/);
       return size === '40 120';
     });
-    // Its output tells that the shell has let go of the terminal, so that Ctrl-C is a signal and no character.
-    await terminal.type('echo nap $((7*7)); sleep 1000\r', /nap 49\s/);
+    // What says it has the terminal by then, so that Ctrl-C is a signal, and one for it and not for the shell.
+    await terminal.type("sh -c 'echo nap $((7*7)); exec sleep 1000'\r", /nap 49\s/);
     await terminal.type('\x03', PROMPT);
     expect(await terminal.end('exit 3\r')).toBe(3);
   });

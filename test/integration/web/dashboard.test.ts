@@ -1,10 +1,13 @@
 import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { SECRETS } from '../../../src/kube/types.ts';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
-import { launchBrowser } from '../../support/browser/browser.ts';
+import { launchBrowser, STEP_MS } from '../../support/browser/browser.ts';
 import { account, tokenOf as makeToken, KEY_RIGHTS } from '../../support/accounts.ts';
 import type { Cluster } from '../../support/http/api.ts';
 import { openCluster } from '../../support/http/open.ts';
@@ -12,11 +15,14 @@ import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Replicas, startReplicas } from '../../support/http/replicas.ts';
 import { accountOf, signOut } from '../../support/dashboard-view.ts';
 import { describeWith } from '../../support/needs.ts';
+import { RoleAccount, writeKubeconfigOf } from '../../support/role-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const run = promisify(execFile);
 let cluster: Cluster;
 let dashboard: BerthProcess;
+let role: RoleAccount;
+let folder: string;
 let api: Replicas;
 let namespace: string;
 let owner: string;
@@ -33,7 +39,11 @@ beforeAll(async () => {
   const { kubeconfig } = inject('cluster');
   const env = { BERTH_LOG_LEVEL: 'trace' };
   const own = await cluster.namespace('web-berth');
-  dashboard = await startBerth(kubeconfig, 'dashboard', own, { env: { ...env, BERTH_TRUST_PROXY: '1' } });
+  // With the rights that the chart gives it.
+  role = await RoleAccount.make({ client: cluster.client, name: own }, 'dashboard');
+  folder = await mkdtemp(join(tmpdir(), 'berth-dashboard-'));
+  const config = await writeKubeconfigOf(join(folder, 'config'), kubeconfig, await role.token());
+  dashboard = await startBerth(config, 'dashboard', own, { env: { ...env, BERTH_TRUST_PROXY: '1' } });
   api = await startReplicas(kubeconfig, { namespace: own, env: { ...env, BERTH_DASHBOARD_URL: dashboard.url } });
   owner = await account(cluster.client, namespace, 'owner', KEY_RIGHTS);
   guest = await account(cluster.client, namespace, 'guest', []);
@@ -42,6 +52,8 @@ beforeAll(async () => {
 afterAll(async () => {
   await api[Symbol.asyncDispose]();
   await dashboard[Symbol.asyncDispose]();
+  await role[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true });
   await cluster[Symbol.asyncDispose]();
 });
 
@@ -88,6 +100,16 @@ describe('the endpoints of the dashboard', () => {
     const { cookie } = await signIn(owner);
     const forged = `${cookie.slice(0, -2)}${cookie.endsWith('AA') ? 'BB' : 'AA'}`;
     expect((await post('/keys', { namespace, ...wish }, { cookie: forged })).status).toBe(401);
+  });
+
+  it('take no copy of a session that was signed out', async () => {
+    const { cookie } = await signIn(owner);
+    const url = `${api.url}/dashboard/api/session`;
+    const visit = async (): Promise<number> => (await fetch(url, { headers: { cookie } })).status;
+    expect(await visit()).toBe(200);
+    const left = await fetch(url, { method: 'DELETE', headers: { cookie, 'x-berth-dashboard': '1' } });
+    expect([left.status, await visit()]).toEqual([200, 401]);
+    await signIn(owner);
   });
 
   it('take no token that opens the API server, and say how to create another one', async () => {
@@ -140,6 +162,7 @@ describeWith('chromium', 'curl')('in a browser', () => {
   beforeAll(async () => {
     browser = await launchBrowser();
     page = await browser.newPage({ viewport: { width: 1180, height: 720 } });
+    page.setDefaultTimeout(STEP_MS);
     page.on('request', (request) => requested.push(request.url()));
     page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));
     page.on('pageerror', (error) => complaints.push(error.message));

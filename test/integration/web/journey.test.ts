@@ -1,15 +1,13 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
-import axe from 'axe-core';
-import type { Browser, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
-import { ROOT } from '../../../tools/lib/paths.ts';
-import { launchBrowser } from '../../support/browser/browser.ts';
-import { account, BERTH_EDIT, KEY_RIGHTS } from '../../support/accounts.ts';
+import { signInLink } from '../../../tools/cluster/sign-in.ts';
+import { administrator } from '../../support/administrator.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
+import { accountOf, type DashboardView, openDashboard } from '../../support/dashboard-view.ts';
 import { describeWith } from '../../support/needs.ts';
 import type { ScriptedEngine } from '../../support/scripted-engine.ts';
 import { serveModel } from '../../support/serve-model.ts';
@@ -17,9 +15,79 @@ import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts
 import { waitFor } from '../../support/wait-for.ts';
 
 const run = promisify(execFile);
-const PICTURES = process.env['BERTH_PICTURES'] ?? join(ROOT, '.berth/pictures');
 
-/** As `npm start` leaves it: all of Berth in one process, a real node, and somebody with a token. */
+/** A click on what has this text, as the eye reads it; `row`: in the row of a table with this text. */
+interface Click {
+  on: string;
+  row?: RegExp;
+}
+
+/** What somebody wants, the clicks that lead there from the start page, and what they see then. */
+const TASKS: readonly {
+  task: string;
+  clicks: readonly Click[];
+  sees: (page: Page) => { waitFor(): Promise<void> };
+}[] = [
+  {
+    task: 'rent a GPU',
+    clicks: [{ on: 'Rent a GPU' }, { on: 'Rent', row: /^L4(?!0)/ }],
+    sees: (page) => page.getByRole('heading', { name: 'Rent 1 × NVIDIA-L4' }),
+  },
+  {
+    task: 'get a shell',
+    clicks: [{ on: 'first steps' }, { on: 'Open terminal' }],
+    sees: (page) => page.locator('.xterm-rows').getByText(/[#$]/).first(),
+  },
+  {
+    task: 'open it in VS Code',
+    clicks: [{ on: 'first steps' }],
+    sees: (page) => page.getByRole('link', { name: 'Open in VS Code' }),
+  },
+  { task: 'read the log', clicks: [{ on: 'first steps' }], sees: (page) => page.locator('pre.log') },
+  {
+    task: 'stop paying for it',
+    clicks: [{ on: 'first steps' }, { on: 'Stop' }],
+    sees: (page) => page.getByRole('heading', { name: 'Stop this instance?' }),
+  },
+  {
+    task: 'see what it costs',
+    clicks: [{ on: 'Usage' }],
+    sees: (page) => page.getByRole('heading', { name: 'USD per day' }),
+  },
+  {
+    task: 'let a colleague log in',
+    clicks: [{ on: 'SSH keys' }],
+    sees: (page) => page.getByLabel('Public key', { exact: true }),
+  },
+  {
+    task: 'make a key for a program',
+    clicks: [{ on: 'API keys' }, { on: 'Create key' }],
+    sees: (page) => page.locator('#create').getByLabel('Name', { exact: true }),
+  },
+  {
+    task: 'ask a model',
+    clicks: [{ on: 'Models' }, { on: 'Send' }],
+    sees: (page) => page.getByRole('region', { name: 'Answer' }),
+  },
+  {
+    task: 'find out which node is in trouble',
+    clicks: [{ on: 'Fleet' }, { on: 'Only with trouble' }],
+    sees: (page) => page.getByText(/^No node has any trouble\.$|^Choose a node/).first(),
+  },
+];
+
+/** Clicks on a text that is in sight: a stranger neither scrolls for it, nor hears the names that only a screen reader says. */
+async function clickOn(page: Page, { on, row }: Click): Promise<void> {
+  const where = row === undefined ? page : page.getByRole('row').filter({ hasText: row });
+  const text = where.getByText(on, { exact: true }).filter({ visible: true }).first();
+  await text.waitFor();
+  const box = await text.boundingBox();
+  const { height = 0 } = page.viewportSize() ?? {};
+  expect([on, box !== null && box.y >= 0 && box.y + box.height <= height]).toEqual([on, true]);
+  await text.click();
+}
+
+/** As `npm start` leaves it: all of Berth in one process, a real node, and a link that signs in. */
 describeWith(
   'real node',
   'chromium',
@@ -28,36 +96,35 @@ describeWith(
   let tenant: TestNamespace;
   let engine: ScriptedEngine;
   let berth: BerthProcess;
-  let browser: Browser;
+  let view: DashboardView;
   let page: Page;
   let url: string;
   let apiKey: string;
-  const complaints: string[] = [];
+  let removeAdministrator: () => Promise<void>;
 
   beforeAll(async () => {
     const { kubeconfig } = inject('cluster');
     tenant = await testNamespace();
     const own = await tenant.home();
+    removeAdministrator = await administrator(tenant.client);
     engine = await serveModel({ client: tenant.client, name: own }, { models: ['small'] });
     engine.behave({ kind: 'answer', reply: { text: 'A berth is a place for a ship.' } });
     berth = await startBerth(kubeconfig, 'all', own);
     url = berth.url.replace('127.0.0.1', 'localhost');
-    const token = await account(tenant.client, tenant.name, 'newcomer', [...BERTH_EDIT, ...KEY_RIGHTS]);
-    mkdirSync(PICTURES, { recursive: true });
-    browser = await launchBrowser();
-    page = await browser.newPage({ viewport: { width: 1180, height: 1100 }, reducedMotion: 'reduce' });
-    page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));
-    page.on('pageerror', (error) => complaints.push(error.message));
-    await page.goto(`${url}/dashboard`);
-    await page.getByLabel('Kubernetes token').fill(token);
-    await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('heading', { name: 'No instances yet' }).waitFor();
+    view = await openDashboard(url);
+    ({ page } = view);
   }, 120_000);
   afterAll(async () => {
-    await browser.close();
-    for (const one of [berth, tenant]) await one[Symbol.asyncDispose]();
+    await removeAdministrator();
+    for (const one of [view, berth, tenant]) await one[Symbol.asyncDispose]();
     await engine.close();
   });
+
+  /** Has nothing against the page as it is, and keeps how it looks. */
+  async function look(name: string): Promise<void> {
+    expect(await view.findings()).toEqual([]);
+    await view.picture(name);
+  }
 
   /** What the page copies as a tool, of the part that is open. */
   async function copied(part: string, tool: string): Promise<string> {
@@ -75,10 +142,31 @@ describeWith(
     return (await run('bash', ['-c', line.replace('curl ', 'curl -sS ')], { env })).stdout;
   }
 
-  it('rents a machine, and sees what it costs before and after', async () => {
+  it('signs in by the link, and finds the project', async () => {
+    await page.goto(await signInLink(tenant.client, `${berth.url}/api/v1`));
+    await accountOf(page).click();
+    await page.getByLabel('Another project').fill(tenant.name);
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByRole('heading', { name: 'No instances yet' }).waitFor();
+  });
+
+  it('rents a machine by the table, and sees what it costs before and after', async () => {
     await page.getByRole('link', { name: 'Rent', exact: true }).click();
-    await page.getByRole('button', { name: 'Rent 1 × NVIDIA-L4', exact: true }).click();
+    const l4 = page.getByRole('button', { name: 'Rent 1 × NVIDIA-L4', exact: true });
+    await l4.waitFor();
+    await look('journey-prices');
+    await l4.click();
+    const images = page.getByRole('group', { name: 'Common images' });
+    await images.getByRole('button', { name: 'PyTorch' }).click();
+    expect(await page.locator('#rent').getByLabel('Image', { exact: true }).inputValue()).toMatch(/^pytorch\/pytorch:/);
+    await page.getByText('The first start downloads it.').waitFor();
+    await page.locator('#rent').getByLabel('Image', { exact: true }).fill('');
+    await page
+      .locator('#rent')
+      .getByRole('radio', { name: /^Interruptible/ })
+      .check();
     await page.locator('#rent').getByLabel('Name', { exact: true }).fill('first steps');
+    await look('journey-rent');
     const button = page.locator('#rent').getByRole('button', { name: /^Rent for .+ an hour$/ });
     await button.click();
     await page.getByRole('heading', { name: 'first steps' }).waitFor();
@@ -100,14 +188,7 @@ describeWith(
     await page.locator('.log .line', { hasText: 'the answer is 42' }).waitFor();
     await page.keyboard.type(`printf '\\033[31ma warning\\033[0m\\n 10%%\\r100%%\\n' >/proc/1/fd/1\n`);
     await page.locator('.log .colour-1').waitFor();
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      await page.screenshot({ path: join(PICTURES, `terminal-${colorScheme}.png`), animations: 'disabled' });
-      await page.evaluate(axe.source);
-      const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
-      expect(violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)).toEqual([]);
-    }
-    await page.emulateMedia({ colorScheme: 'light' });
+    await look('journey-terminal');
     await page.getByRole('button', { name: 'Close terminal' }).click();
   });
 
@@ -131,8 +212,82 @@ describeWith(
     const command = await page.locator('.copy-line', { hasText: 'SSH command' }).locator('code').innerText();
     const [, user, host] = /(\S+)@(\S+)$/.exec(command) ?? [];
     expect(link).toMatch(new RegExp(`^vscode://vscode-remote/ssh-remote\\+${user}@${host}:\\d+/workspace$`));
-    await page.getByRole('img', { name: /^Memory of the last hour, now / }).waitFor({ timeout: 60_000 });
-    await page.screenshot({ path: join(PICTURES, 'connected.png'), fullPage: true });
+    const cpu = page.getByRole('img', { name: /^CPU of the last hour, now / });
+    await cpu.waitFor();
+    const cores = async (): Promise<number> =>
+      Number(/now ([\d.]+)/.exec((await cpu.getAttribute('aria-label')) ?? '')?.[1]);
+    const before = await cores();
+    await page.getByRole('button', { name: 'Open terminal' }).click();
+    const screen = page.locator('.xterm-rows');
+    await waitFor('a prompt', async () => /[#$]\s*$/.test((await screen.innerText()).trim()));
+    await page.keyboard.type('timeout 90 sh -c "while :; do :; done" &\n');
+    await waitFor('the chart to move', async () => (await cores()) > before + 0.05, 90_000);
+    await look('journey-load');
+    await page.locator('.xterm-helper-textarea').focus();
+    await page.keyboard.type('kill %1\n');
+    await page.getByRole('button', { name: 'Close terminal' }).click();
+  }, 150_000);
+
+  it.each(TASKS)('gets to $task in two clicks at most', async ({ clicks, sees }) => {
+    expect(clicks.length).toBeLessThanOrEqual(2);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await page.goto(`${url}/dashboard`);
+    await page.getByRole('link', { name: 'first steps' }).waitFor();
+    for (const click of clicks) await clickOn(page, click);
+    await sees(page).waitFor();
+  });
+
+  it('loses the machine to somebody who pays more, and sees it come back', async () => {
+    await page.goto(`${url}/dashboard`);
+    await page.getByRole('link', { name: 'first steps' }).click();
+    await page.locator('.state.running').waitFor();
+    const metadata = { name: 'on-demand', namespace: tenant.name };
+    const spec = { gpu: { product: 'NVIDIA-L4', count: 2 } };
+    await tenant.client.create(GPU_INSTANCES, { metadata, spec } as never);
+    await page.locator('.state.interrupted').waitFor();
+    await look('journey-interrupted');
+    await tenant.client.delete(GPU_INSTANCES, metadata);
+    await page.locator('.state.running').waitFor();
+    await page.getByText('Preempted', { exact: true }).first().waitFor();
+    await page.reload();
+    await page.getByRole('button', { name: /^News: \d new$/ }).click();
+    await page.getByText('Runs again').waitFor();
+    await page.keyboard.press('Escape');
+  }, 200_000);
+
+  it('looks at the bill', async () => {
+    const instance = page.url();
+    await page.getByRole('link', { name: 'Usage' }).click();
+    await page.getByRole('link', { name: 'first steps' }).waitFor();
+    await page.getByRole('img', { name: 'USD per day' }).locator('canvas').waitFor();
+    await page.getByRole('banner').getByText('This month').waitFor();
+    await look('journey-bill');
+    await page.goto(instance);
+    await page.getByRole('heading', { name: 'first steps' }).waitFor();
+  });
+
+  it('sees every node, who has it and who waits', async () => {
+    const instance = page.url();
+    await page.getByRole('link', { name: 'Fleet', exact: true }).click();
+    await page.getByRole('option', { name: /^real-0: / }).click();
+    await page.getByRole('region', { name: 'real-0', exact: true }).getByRole('link').first().waitFor();
+    await look('journey-fleet');
+    await page.goto(instance);
+    await page.getByRole('heading', { name: 'first steps' }).waitFor();
+  });
+
+  it('finds each part of the page with its states, which only the local cluster shows', async () => {
+    const instance = page.url();
+    await page.goto(`${url}/dashboard/parts`);
+    await page.getByRole('heading', { level: 1, name: 'Parts' }).waitFor();
+    await look('parts');
+    for (const name of ['Plain dialog', 'Question']) {
+      await page.getByRole('button', { name }).click();
+      expect(await view.findings()).toEqual([]);
+      await page.keyboard.press('Escape');
+    }
+    await page.goto(instance);
+    await page.getByRole('heading', { name: 'first steps' }).waitFor();
   });
 
   it('asks a model', async () => {
@@ -142,6 +297,7 @@ describeWith(
     await page.getByRole('button', { name: 'Send' }).click();
     const answer = page.getByRole('region', { name: 'Answer' });
     await answer.filter({ hasText: 'A berth is a place for a ship.' }).waitFor();
+    await look('journey-model');
     await page.goto(instance);
     await page.getByRole('heading', { name: 'first steps' }).waitFor();
   });
@@ -193,7 +349,9 @@ describeWith(
     await page.getByRole('button', { name: 'Delete' }).click();
     await page.locator('#action').getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('heading', { name: 'This instance is gone' }).waitFor({ timeout: 60_000 });
+    await page.getByText(/^It cost \$0\.\d+ in all\.$/).waitFor();
+    await look('journey-gone');
     expect((await tenant.client.list(GPU_INSTANCES, { namespace: tenant.name })).items).toEqual([]);
-    expect(complaints.filter((text) => !/status of (?:401|403|404|409)/.test(text))).toEqual([]);
+    expect(view.complaints.filter((text) => !/status of (?:401|403|404|409)/.test(text))).toEqual([]);
   }, 70_000);
 });

@@ -1,7 +1,7 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
-import { launchBrowser } from '../../support/browser/browser.ts';
+import { launchBrowser, STEP_MS } from '../../support/browser/browser.ts';
 import { BERTH_EDIT } from '../../support/accounts.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Replicas, startReplicas } from '../../support/http/replicas.ts';
@@ -82,6 +82,7 @@ describeWith('chromium')('signing in at an OpenID provider', () => {
   async function visit(): Promise<void> {
     context = await browser.newContext({ viewport: { width: 1180, height: 800 } });
     page = await context.newPage();
+    page.setDefaultTimeout(STEP_MS);
     page.on('console', (message) => {
       // The pages of the provider are its own.
       if (message.type() === 'error' && message.location().url.startsWith(base)) complaints.push(message.text());

@@ -6,7 +6,7 @@ import { API_KEYS } from '../../../src/resources/api-key.ts';
 import { GPU_INSTANCES, LAST_ACTIVITY } from '../../../src/resources/instances/gpu-instance.ts';
 import { BUSYBOX_IMAGE } from '../../../tools/cluster/built/real-node.ts';
 import { freePorts } from '../../../tools/lib/free-ports.ts';
-import { launchBrowser } from '../../support/browser/browser.ts';
+import { launchBrowser, STEP_MS } from '../../support/browser/browser.ts';
 import { account, BERTH_EDIT } from '../../support/accounts.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Replicas, startReplicas } from '../../support/http/replicas.ts';
@@ -158,6 +158,7 @@ onNode('a terminal in the page', () => {
   beforeAll(async () => {
     browser = await launchBrowser();
     page = await browser.newPage({ viewport: { width: 1180, height: 1000 }, reducedMotion: 'reduce' });
+    page.setDefaultTimeout(STEP_MS);
     page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));
     page.on('pageerror', (error) => complaints.push(error.message));
   });

@@ -90,7 +90,7 @@ describeWith('chromium')('webhooks in the page', () => {
     await picture('webhook-refused');
     await dialog.getByLabel('URL', { exact: true }).fill(url);
     await dialog.getByLabel('Events', { exact: true }).fill('instance.ready instance.deleted');
-    await dialog.getByText('Copy as curl, berth or kubectl').click();
+    await dialog.getByText('Copy as curl or berth').click();
     expect(await dialog.locator('.copy-line code').allTextContents()).toEqual([
       expect.stringMatching(/^curl -X POST .*"events":\["instance.ready","instance.deleted"\].*\/api\/v1\/webhooks'$/),
       expect.stringMatching(/^berth webhooks add --event=instance.ready --event=instance.deleted /),

@@ -154,8 +154,11 @@ export class Link {
   calls = 0;
   /** When its process last renewed the lease of the controllers; -1: never. */
   ledAt = -1;
-  /** Called once, right before the next write of anything but a lease is sent. */
-  atNextWrite: (() => void) | undefined;
+  /**
+   * Called once, right before the next write of anything but a lease is sent. Answers with the milliseconds that the
+   * write is on its way, besides what the weather says.
+   */
+  atNextWrite: (() => number) | undefined;
   readonly #api: ApiServer;
   readonly #time: VirtualTime;
   readonly #chance: Chance;
@@ -208,10 +211,11 @@ export class Link {
         return;
       }
       const isLease = call.path.includes('/leases/');
+      let heldMs = 0;
       if (call.method !== 'GET' && !isLease && this.atNextWrite !== undefined) {
         const { atNextWrite } = this;
         this.atNextWrite = undefined;
-        atNextWrite();
+        heldMs = atNextWrite();
       }
       if (call.method !== 'GET' && !isLease) this.#mustHold(call);
       const onAbort = (): void => reject(call.signal.reason as Error);
@@ -229,7 +233,7 @@ export class Link {
       const oneWay = chance.between(...weather.latencyMs) / 2;
       const delay = weather.slow > 0 && chance.is(weather.slow) ? chance.between(1_000, 8_000) : oneWay;
       // What was sent arrives, whatever becomes of its sender. A call that was cut off may be read or not.
-      this.#time.afterPlain(delay, () => {
+      this.#time.afterPlain(delay + heldMs, () => {
         if (call.signal.aborted && chance.is(0.5)) return;
         const sent = this.#carryOut(call);
         sent.headers['date'] = new Date(this.#time.wall).toUTCString();

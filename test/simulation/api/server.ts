@@ -1,3 +1,4 @@
+import { FINALIZER } from '../../../src/resources/cleanup.ts';
 import { isObject, type Json, sameJson } from '../../../src/lib/json.ts';
 import {
   keyOf,
@@ -14,7 +15,6 @@ import {
   type ResourceQuota,
   type ResourceType,
 } from '../../../src/kube/types.ts';
-import { FINALIZER } from '../../../src/controllers/gpu-instance/decide/names.ts';
 import type { Chance } from '../clock/chance.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
 import {
@@ -265,7 +265,7 @@ export class ApiServer {
       return { ...object, metadata: { ...object.metadata, finalizers }, status: { phase: 'Pending' } } as KubeObject;
     }
     if (type.kind === 'GPUInstance' && this.addsFinalizer) {
-      const finalizers = [...(object.metadata.finalizers ?? []), FINALIZER];
+      const finalizers = [...new Set([...(object.metadata.finalizers ?? []), FINALIZER])];
       return { ...object, metadata: { ...object.metadata, finalizers } };
     }
     if (type.kind !== 'Pod') return object;

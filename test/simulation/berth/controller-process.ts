@@ -33,6 +33,7 @@ export class ControllerProcess extends BerthProcess {
         namespace: OWN,
         defaultImage: 'debian:12',
         toolsImage: 'tools',
+        imagePullSecrets: [],
         imagePullPolicy: 'IfNotPresent',
         ssh: { host: 'ssh.test', port: 2222 },
         claimOnPod: deps.claimOnPod,

@@ -26,6 +26,12 @@ export class Chance {
     return items[Math.floor(this.next() * items.length)];
   }
 
+  /** One of several. Throws RangeError when there is none. */
+  one<T>(items: readonly T[]): T {
+    if (items.length === 0) throw new RangeError('There is nothing to choose from.');
+    return this.of(items) as T;
+  }
+
   /** One of several by weight. */
   weighted<T>(items: readonly (readonly [weight: number, item: T])[]): T {
     const sum = items.reduce((total, [weight]) => total + weight, 0);

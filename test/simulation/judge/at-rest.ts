@@ -1,9 +1,12 @@
-import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
+import { doOthersEnd } from '../../../src/caches/line-order.ts';
+import { FINALIZER } from '../../../src/resources/cleanup.ts';
+import { CONFIRM_BY, GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../src/resources/instances/instance-state.ts';
 import { parseDuration } from '../../../src/resources/schema.ts';
-import { NODES, PERSISTENT_VOLUME_CLAIMS } from '../../../src/kube/types.ts';
-import { diskNameOf } from '../../../src/resources/pod/disk.ts';
-import type { People } from '../people/perform.ts';
+import { NODES, PERSISTENT_VOLUME_CLAIMS, PODS } from '../../../src/kube/types.ts';
+import { diskNameOf, instanceNameOfDisk } from '../../../src/resources/pod/disk.ts';
+import { instanceUidOf } from '../../../src/resources/pod/owner.ts';
+import { HELD, type People } from '../people/perform.ts';
 import { PRODUCTS, type World } from '../world.ts';
 
 /** States in which an instance waits for something that is not there. */
@@ -32,8 +35,19 @@ const OVER: ReadonlySet<string> = new Set([
   'OfferNotFound',
 ]);
 
+/** Ends after which onExpiry deletes. */
+const LIMITED: ReadonlySet<string> = new Set(['Expired', 'Idle']);
+
 /** Longer than a limit that was set while the instance ran needs. */
 const LATE_MS = 5 * 60_000;
+
+/** An image comes within 20 s. */
+const STARTS_MS = 30_000;
+
+/** Whether Berth keeps an instance. */
+export function isKept({ metadata }: GpuInstance): boolean {
+  return metadata.finalizers?.includes(FINALIZER) ?? false;
+}
 
 function freeOn(world: World, node: string): number {
   const machine = world.cluster.machines.get(node);
@@ -65,10 +79,14 @@ export function judgeAtRest(world: World, people: People): void {
     const said = `${namespace}/${name}`;
     const { state, reason, message } = instanceState(instance);
     const own = held.get(uid) ?? [];
-    if (deletionTimestamp !== undefined) judge.blame(8, `${said} was deleted and is still there: ${reason}`);
-    else if (state === 'running' && own.length === 0) judge.blame(7, `${said} is said to run, and no node runs it`);
-    else if (state !== 'running' && own.length > 0) judge.blame(2, `${said} is ${reason}, and ${own[0]?.node} runs it`);
-    else if (state !== 'running' && state !== 'stopped' && state !== 'failed' && !WAITS.has(reason)) {
+    const isStarting = own.some(({ from, ranFrom }) => ranFrom === undefined && from + STARTS_MS > world.time.wall);
+    if (deletionTimestamp !== undefined) {
+      // Kubernetes keeps it for its pods, if its owner asks for that.
+      if (isKept(instance)) judge.blame(8, `${said} was deleted and is still there: ${reason}`);
+    } else if (state === 'running' && own.length === 0) judge.blame(7, `${said} is said to run, and no node runs it`);
+    else if (state !== 'running' && own.length > 0 && !isStarting)
+      judge.blame(2, `${said} is ${reason}, and ${own[0]?.node} runs it`);
+    else if (!isStarting && state !== 'running' && state !== 'stopped' && state !== 'failed' && !WAITS.has(reason)) {
       // A back-off of ten minutes may follow a fault that was healed just now.
       if (reason !== 'BackingOff' && reason !== 'GPUUnhealthy')
         judge.blame(7, `${said} is neither ready nor waiting nor over: ${reason}: ${message}`);
@@ -76,15 +94,28 @@ export function judgeAtRest(world: World, people: People): void {
     if ((state === 'stopped' || state === 'failed') && instance.spec.powerState === 'Running' && !OVER.has(reason)) {
       judge.blame(9, `${said} does not come back: ${reason}: ${message}`);
     }
-    const { maxDuration } = instance.spec;
+    const { maxDuration, idleTimeout, onExpiry } = instance.spec;
+    const ran = Math.max(own[0]?.ranFrom ?? Infinity, judge.lastUsed(uid));
+    if (idleTimeout !== undefined && ran + parseDuration(idleTimeout) + LATE_MS < world.time.wall)
+      judge.blame(7, `${said} runs on, and nobody used it for its idleTimeout of ${idleTimeout}`);
+    const stopped = Date.parse(instance.status?.stages?.stopped ?? '');
+    // What once kept it, as a silence of its node, keeps it for good.
+    const isDue = LIMITED.has(reason) && onExpiry === 'Delete' && instance.status?.ending?.limit !== undefined;
+    if (isDue && instance.metadata.generation === 1 && stopped + LATE_MS < world.time.wall)
+      judge.blame(7, `${said} is ${reason} and stays, and was to be deleted`);
     const due = (own[0]?.ranFrom ?? Infinity) + (maxDuration === undefined ? Infinity : parseDuration(maxDuration));
     if (due + LATE_MS < world.time.wall) judge.blame(7, `${said} runs beyond its maxDuration of ${maxDuration}`);
     if (instance.spec.powerState === 'Stopped' && own.length > 0) judge.blame(8, `${said} was stopped and runs`);
-    if (!['WaitingForCapacity', 'NodeLost', 'Preempted'].includes(reason)) continue;
+    const isLimited = reason === 'TenantLimit' && message.includes('ceiling');
+    if (!isLimited && !['WaitingForCapacity', 'NodeLost', 'Preempted'].includes(reason)) continue;
     const { gpu } = instance.spec;
     const rented = instance.status?.rented?.gpus;
     const [product, count] = [gpu?.product ?? rented?.product, gpu?.count ?? rented?.gpuCount];
     if (product === undefined || count === undefined) continue;
+    if (!judge.hasRoom(namespace ?? '', count)) continue;
+    const hasDisk = api.find(PERSISTENT_VOLUME_CLAIMS, { namespace, name: diskNameOf(instance) }) !== undefined;
+    if (!hasDisk && !judge.hasDiskRoom(namespace ?? '', instance.spec.diskGb ?? 0)) continue;
+    if (isLimited) judge.blame(5, `${said} waits for ${count} GPUs under its ceiling: ${message}`);
     const diskNode = nodeOfDisk(world, instance);
     const fits = [...free].find(
       ([node, gpus]) =>
@@ -98,11 +129,33 @@ export function judgeAtRest(world: World, people: People): void {
   for (const { instance = '', node, pod } of holdings) {
     if (!seen.has(instance)) judge.blame(2, `${node} runs ${pod.metadata.name} of an instance that is gone`);
   }
+  for (const instance of api.list<GpuInstance>(GPU_INSTANCES)) {
+    const { uid = '', name, namespace, annotations = {}, deletionTimestamp } = instance.metadata;
+    if (deletionTimestamp !== undefined || doOthersEnd(instance) || people.promised.has(uid)) continue;
+    const { status } = instance;
+    if (annotations[CONFIRM_BY] !== undefined && status?.claim?.byPreemption !== true)
+      judge.blame(8, `${namespace}/${name} is there, and nobody was told of it`);
+  }
   for (const [uid, name] of people.promised) {
     if (seen.has(uid) || judge.mayBeGone(uid)) continue;
     judge.blame(8, `${name} was answered with 201 and is gone`);
   }
   judgeOffers(world, free);
+}
+
+/** Nothing is left of instances that are gone, but what their owners keep. */
+export function judgeLeftovers({ judge, cluster: { api } }: World): void {
+  for (const pod of api.list(PODS)) {
+    const { name, namespace, finalizers = [] } = pod.metadata;
+    if (instanceUidOf(pod) !== undefined && !finalizers.includes(HELD))
+      judge.blame(2, `the pod ${namespace}/${name} is left of an instance that is gone`);
+  }
+  for (const disk of api.list(PERSISTENT_VOLUME_CLAIMS)) {
+    const { namespace = '', name, finalizers = [] } = disk.metadata;
+    const instance = instanceNameOfDisk(disk);
+    if (instance !== undefined && !finalizers.includes(HELD) && judge.leavesDisk(namespace, instance))
+      judge.blame(9, `the disk ${namespace}/${name} is left, and was to go with its instance`);
+  }
 }
 
 /** What Berth offers is what is free, by the kubelets. */

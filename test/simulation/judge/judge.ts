@@ -2,11 +2,16 @@ import { API_VERSION } from '../../../src/resources/schema.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { parseDuration } from '../../../src/resources/schema.ts';
 import { USAGE_RECORDS, type UsageRecord } from '../../../src/resources/usage-record.ts';
-import type { Lease, Pod } from '../../../src/kube/types.ts';
+import type { Interval } from '../../../src/resources/instances/interval.ts';
+import { instanceUidOf, startOf } from '../../../src/resources/pod/owner.ts';
+import { type KubeObject, type Lease, NAMESPACES, NODES, type Pod } from '../../../src/kube/types.ts';
 import { CONTROLLER_LEASE } from '../../../src/runtime/lease-record.ts';
+import { FINALIZER } from '../../../src/resources/cleanup.ts';
 import type { ApiServer } from '../api/server.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
 import type { Holding, Witness } from '../nodes/witness.ts';
+import { Owners } from './owners.ts';
+import { wrongIn } from './sums.ts';
 
 /** What went wrong, against which invariant, and when. */
 export interface Violation {
@@ -16,10 +21,14 @@ export interface Violation {
   at: number;
 }
 
+/** Annotation of a pod that a tenant made, with the uid of the instance whose it claims to be. */
+export const FORGED = 'example.com/forged-of';
 /** So long nobody else takes the lease of the controllers. */
 const LEASE_MS = 8_000;
 /** Replicas say within this time who uses what. */
 const HEARD_MS = 45_000;
+/** Histories are written within this time. */
+const HISTORY_MS = 60_000;
 /** Starts of an instance within an hour. */
 const MOST_PODS = 11;
 const HOUR_MS = 3_600_000;
@@ -38,6 +47,9 @@ interface Life {
   holdings: Holding[];
   /** When its owner or anybody else began to delete it, or it was gone. */
   isDeleted: boolean;
+  goneAt?: number;
+  /** Berth kept it until it went. */
+  wasKept?: boolean;
   /** A person deleted it, or asked that it be deleted after some time. */
   isUnwanted: boolean;
   keepsDisk: boolean;
@@ -46,17 +58,12 @@ interface Life {
   uses: { from: number; to?: number }[];
   /** Its namespace was deleted, with all bills and disks in it. */
   isNamespaceGone: boolean;
+  /** Somebody took off what keeps it until it is billed. */
+  isUnbilled: boolean;
 }
 
-interface Billed {
-  seconds: number;
-  starts: Set<number>;
-  isByPreemption: boolean;
-}
-
-function nothing(): Billed {
-  return { seconds: 0, starts: new Set(), isByPreemption: false };
-}
+/** The starts that are billed, by their number. */
+type Billed = Map<number, Interval>;
 
 /** Milliseconds of some spans that lie between two moments. */
 function sumWithin(spans: readonly { from: number; to?: number }[], from: number, end: number): number {
@@ -66,18 +73,27 @@ function sumWithin(spans: readonly { from: number; to?: number }[], from: number
   );
 }
 
+/** Whether a pod came after one of a later start: its creation was on its way for so long. */
+function isLate(pod: Pod, other: Pod): boolean {
+  return (startOf(pod)?.incarnation ?? 0) < (startOf(other)?.incarnation ?? 0);
+}
+
 /** Knows what the kubelets really ran, and nothing of the books of Berth, which it compares with that. */
 export class Judge implements Witness {
   readonly violations: Violation[] = [];
   readonly history: { at: number; text: string }[] = [];
   readonly #time: VirtualTime;
   readonly #lives = new Map<string, Life>();
+  /** When Kubernetes knew that a node does not answer, */
   readonly #silences = new Map<string, { from: number; to?: number }[]>();
+  /** and when it really did not. */
+  readonly #aways = new Map<string, { from: number; to?: number }[]>();
   /** When each node answered again. */
   readonly #answers = new Map<string, number[]>();
   /** When Berth could hear or decide nothing, oldest begin first. */
   readonly #outages: { from: number; to: number }[] = [];
   #api: ApiServer | undefined;
+  #owners: Owners | undefined;
   /** The lease of the controllers. */
   #renewedAt = 0;
   #holdings = 0;
@@ -98,14 +114,23 @@ export class Judge implements Witness {
 
   follow(api: ApiServer): void {
     this.#api = api;
+    const watch = {
+      time: this.#time,
+      blame: (invariant: number, what: string) => this.blame(invariant, what),
+      decidedBy: (at: number) => this.#decidedBy(at),
+    };
+    this.#owners = new Owners(watch, api);
     api.follow(({ kind, before, after }) => {
       if (kind.type.kind === 'Namespace' && after?.metadata.deletionTimestamp !== undefined)
         this.#seeEnd(after.metadata.name);
+      if (kind.type.kind === 'Pod' && after === undefined) this.#seePodGone(before as Pod);
+      if (kind.type.kind === 'Pod' && before?.metadata.deletionTimestamp === undefined) this.#seePodGo(before, after);
       if (kind.type.kind === 'Lease') this.#seeLease(before, after);
       if (kind.type.kind !== 'GPUInstance') return;
       const instance = (after ?? before) as GpuInstance;
       const { uid = '', name, namespace = '' } = instance.metadata;
       const life = this.#life(uid, name, namespace);
+      this.#mustHaveEnded(life, before as GpuInstance | undefined, after as GpuInstance | undefined);
       const { diskPolicy, onExpiry, maxDuration, idleTimeout } = instance.spec;
       if (instance.metadata.deletionTimestamp === undefined) life.keepsDisk = diskPolicy === 'Retain';
       const isIdle = (one: GpuInstance | undefined): boolean => one?.status?.ending?.reason === 'Idle';
@@ -113,6 +138,10 @@ export class Judge implements Witness {
         this.#mustBeIdle(life, idleTimeout);
       if (onExpiry === 'Delete' && (maxDuration ?? idleTimeout) !== undefined) life.isUnwanted = true;
       if (after === undefined || after.metadata.deletionTimestamp !== undefined) life.isDeleted = true;
+      if (after === undefined) {
+        life.goneAt = this.#time.wall;
+        life.wasKept = before?.metadata.finalizers?.includes(FINALIZER) ?? false;
+      }
     });
   }
 
@@ -124,6 +153,40 @@ export class Judge implements Witness {
     if (old !== '' && now !== '' && old !== now && heldMs < LEASE_MS)
       this.blame(1, `the lease of a leader that renewed it ${(heldMs / 1000).toFixed(1)} s ago is taken`);
     this.#renewedAt = this.#time.wall;
+  }
+
+  /** What a tenant made itself is its own, whatever it says that it is. */
+  #seePodGo(before: KubeObject | undefined, after: KubeObject | undefined): void {
+    const { name, namespace = '', annotations, ownerReferences = [] } = before?.metadata ?? { name: '' };
+    const uid = annotations?.[FORGED];
+    if (uid === undefined || (after !== undefined && after.metadata.deletionTimestamp === undefined)) return;
+    // With its namespace it goes, and with its owner.
+    const isNamespaceGoing = this.#api?.find(NAMESPACES, { name: namespace })?.metadata.deletionTimestamp !== undefined;
+    const life = this.#lives.get(uid);
+    const isOwnerGoing = ownerReferences.length > 0 && (life === undefined || life.isDeleted);
+    if (!isNamespaceGoing && !isOwnerGoing) this.blame(10, `${namespace}/${name} of a tenant itself is deleted`);
+  }
+
+  /** A pod counts until its program has ended, or its node is gone. */
+  #seePodGone(pod: Pod): void {
+    const uid = instanceUidOf(pod) ?? '';
+    const runs = this.#runs(this.#lives.get(uid)?.holdings ?? [], pod.metadata.uid);
+    if (runs !== undefined) this.blame(1, `${pod.metadata.name} is gone, and ${runs.node} runs it`);
+  }
+
+  /** An instance has its place, and is there, until its program has ended. */
+  #mustHaveEnded({ name, holdings, isUnbilled }: Life, before?: GpuInstance, after?: GpuInstance): void {
+    const { claim, podUid } = before?.status ?? {};
+    if (claim === undefined || after?.status?.claim !== undefined || isUnbilled) return;
+    const runs = this.#runs(holdings, podUid);
+    if (runs !== undefined)
+      this.blame(2, `${name} gives its place back, and ${runs.node} runs ${runs.pod.metadata.name}`);
+  }
+
+  /** What runs of a pod, on a node that is not gone. */
+  #runs(holdings: readonly Holding[], podUid: string | undefined): Holding | undefined {
+    const found = holdings.find(({ pod, to }) => to === undefined && pod.metadata.uid === podUid);
+    return found === undefined || this.#api?.find(NODES, { name: found.node }) === undefined ? undefined : found;
   }
 
   /** Somebody uses an instance, until the answer is called. */
@@ -145,10 +208,61 @@ export class Judge implements Witness {
       this.blame(4, `${name} ends as idle after ${idleTimeout}, and was used ${(idleMs / 1000).toFixed(1)} s ago`);
   }
 
+  /** Somebody does something to an instance that may end its program. */
+  touched(uid: string): void {
+    this.#owners?.touched(uid);
+  }
+
+  /** Something is wrong with a node, for so long. */
+  troubled(node: string, ms: number): void {
+    this.#owners?.troubled(node, ms);
+  }
+
   /** A person deletes an instance. */
   unwanted(uid: string): void {
     const life = this.#lives.get(uid);
     if (life !== undefined) life.isUnwanted = true;
+  }
+
+  /** A person deletes an instance, and takes off what keeps it until it is billed. */
+  unbilled(uid: string): void {
+    const life = this.#lives.get(uid);
+    if (life !== undefined) Object.assign(life, { isUnwanted: true, isUnbilled: true });
+    this.#owners?.cleared(uid);
+  }
+
+  /** Whether a ceiling of its tenant leaves room for so many GPUs. */
+  hasRoom(namespace: string, gpus: number): boolean {
+    return this.#owners?.hasRoom(namespace, gpus) ?? true;
+  }
+
+  /** Whether the ceiling over the disks of a tenant has room for so many GB. */
+  hasDiskRoom(namespace: string, gb: number): boolean {
+    return this.#owners?.hasDiskRoom(namespace, gb) ?? true;
+  }
+
+  /** When an instance was used last; now while it is. */
+  lastUsed(uid: string): number {
+    return Math.max(0, ...(this.#lives.get(uid)?.uses ?? []).map(({ to = this.#time.wall }) => to));
+  }
+
+  /**
+   * Whether nothing need be known of an instance that is gone: its namespace went, somebody cleared it away, or it went
+   * while nobody could write its history. What Berth itself keeps goes only once its history is written.
+   */
+  isForgotten(uid: string): boolean {
+    const life = this.#lives.get(uid);
+    if (life === undefined || life.isNamespaceGone || life.isUnbilled) return true;
+    const { goneAt = this.#time.wall, wasKept } = life;
+    if (wasKept === true) return false;
+    return this.#outages.some(({ from, to }) => from < goneAt + HISTORY_MS && to + HISTORY_MS > goneAt);
+  }
+
+  /** Whether the last instance of this name left a disk that goes with it, as far as Berth could see. */
+  leavesDisk(namespace: string, name: string): boolean {
+    const lives = [...this.#lives.values()].filter((life) => life.namespace === namespace && life.name === name);
+    const last = lives.at(-1);
+    return last !== undefined && !last.keepsDisk && !last.isUnbilled && !last.isNamespaceGone;
   }
 
   /** Whether an instance may be gone, because a person wants that or took away its namespace. */
@@ -188,7 +302,7 @@ export class Judge implements Witness {
     this.note(`!! ${invariant}: ${what}`);
   }
 
-  took(holding: Holding): void {
+  took(holding: Holding, product: string): void {
     const { instance, node, gpus, pod } = holding;
     if (instance === undefined) return;
     this.#holdings += 1;
@@ -196,13 +310,14 @@ export class Judge implements Witness {
     this.note(`${node} gives ${gpus.length} GPUs to ${pod.metadata.namespace}/${pod.metadata.name}`);
     const life = this.#life(instance, name, pod.metadata.namespace ?? '');
     const other = life.holdings.find(({ to }) => to === undefined);
-    if (other !== undefined && other.pod.metadata.uid !== pod.metadata.uid) {
+    if (other !== undefined && other.pod.metadata.uid !== pod.metadata.uid && !isLate(pod, other.pod)) {
       this.blame(
         1,
         `${pod.metadata.name} runs on ${node} while ${other.pod.metadata.name} still runs on ${other.node}`,
       );
     }
     life.holdings.push(holding);
+    this.#owners?.took(holding, product);
     const since = this.#time.wall - HOUR_MS;
     const recent = new Set(life.holdings.filter(({ from }) => from > since).map((one) => one.pod.metadata.uid));
     if (recent.size > MOST_PODS) this.blame(6, `${name} had ${recent.size} pods within an hour`);
@@ -211,6 +326,7 @@ export class Judge implements Witness {
   ended(holding: Holding): void {
     const { node, pod } = holding;
     this.note(`${node} has ended ${pod.metadata.namespace}/${pod.metadata.name}`);
+    this.#owners?.ended(holding);
     if (holding.isUnheard !== true) this.#time.afterPlain(REACTION_MS, () => this.#mustBeFree(holding));
   }
 
@@ -245,6 +361,14 @@ export class Judge implements Witness {
     else if (last !== undefined) last.to ??= this.#time.wall;
   }
 
+  away(node: string, isAway: boolean): void {
+    const known = this.#aways.get(node) ?? [];
+    this.#aways.set(node, known);
+    const last = known.at(-1);
+    if (isAway) known.push({ from: this.#time.wall });
+    else if (last !== undefined) last.to ??= this.#time.wall;
+  }
+
   mounted({ instance, pod }: Holding, volume: string, contents: Set<string>): void {
     if (instance === undefined) return;
     const life = this.#life(instance, pod.metadata.name, pod.metadata.namespace ?? '');
@@ -271,21 +395,22 @@ export class Judge implements Witness {
   /** Compares bills with what was run, of instances that are gone. Forgets them. */
   settle(api: ApiServer): void {
     const billed = new Map<string, Billed>();
-    for (const { spec } of api.list<UsageRecord>(USAGE_RECORDS)) {
-      const known = billed.get(spec.instanceUid) ?? nothing();
-      known.seconds += spec.gpuSeconds;
-      for (const { start, byPreemption } of spec.intervals ?? []) {
-        known.isByPreemption ||= byPreemption === true;
-        if (known.starts.has(start)) this.blame(3, `start ${start} of ${spec.instance} is billed twice`);
-        known.starts.add(start);
+    for (const { metadata, spec } of api.list<UsageRecord>(USAGE_RECORDS)) {
+      const known = billed.get(spec.instanceUid) ?? new Map<number, Interval>();
+      for (const interval of spec.intervals ?? []) {
+        if (known.has(interval.start)) this.blame(3, `start ${interval.start} of ${spec.instance} is billed twice`);
+        known.set(interval.start, interval);
       }
+      const wrong = wrongIn(spec);
+      if (wrong !== undefined) this.blame(3, `${metadata.name}: ${wrong}`);
       billed.set(spec.instanceUid, known);
     }
     const left = new Set(api.list<GpuInstance>(GPU_INSTANCES).map(({ metadata }) => metadata.uid));
     for (const [uid, life] of this.#lives) {
       if (left.has(uid)) continue;
-      if (!life.isNamespaceGone) this.#compare(life, billed.get(uid) ?? nothing());
+      if (!life.isNamespaceGone) this.#compare(life, billed.get(uid) ?? new Map<number, Interval>());
       this.#lives.delete(uid);
+      this.#owners?.forget(uid);
     }
     for (const record of api.list<UsageRecord>(USAGE_RECORDS)) {
       if (!left.has(record.spec.instanceUid)) api.delete(USAGE_RECORDS, record.metadata);
@@ -297,9 +422,27 @@ export class Judge implements Witness {
   }
 
   /** The rule of the meter, from what was run: never more, and no less than the grace and what was silent allow. */
-  #compare({ name, namespace, holdings }: Life, billed: Billed): void {
-    let most = 0;
+  #compare({ uid, name, namespace, holdings, isUnbilled }: Life, billed: Billed): void {
+    const ran = Map.groupBy(holdings, ({ pod }) => startOf(pod)?.incarnation ?? 0);
+    for (const start of new Set([...ran.keys(), ...billed.keys()])) {
+      const bill = billed.get(start);
+      const { most, least } = this.#meter(ran.get(start) ?? [], bill?.byPreemption === true);
+      const ms = (bill?.gpuSeconds ?? 0) * 1000;
+      const said = `start ${start} of ${namespace}/${name} is billed ${ms / 1000} GPU seconds and ran`;
+      if (ms > most) this.blame(3, `${said} ${most / 1000} at most`);
+      if (ms < least && !isUnbilled) this.blame(3, `${said} ${least / 1000} at least`);
+      const { pricePerHour } = this.#owners?.claimOf(uid, start) ?? {};
+      if (bill !== undefined && pricePerHour !== undefined && bill.pricePerHour !== pricePerHour)
+        this.blame(3, `start ${start} of ${name} is billed at ${bill.pricePerHour}, and began at ${pricePerHour}`);
+    }
+  }
+
+  /** GPU milliseconds that one start may and must cost. */
+  #meter(holdings: readonly Holding[], isByPreemption: boolean): { most: number; least: number } {
+    let most = holdings.length === 0 ? Infinity : 0;
     let least = 0;
+    // The place that others left is billed from its grant, with a pod or without.
+    if (holdings.length === 0 && !isByPreemption) most = 0;
     for (const starts of Map.groupBy(holdings, ({ pod }) => pod.metadata.uid).values()) {
       const ran = starts.filter(({ ranFrom }) => ranFrom !== undefined);
       const [first] = ran;
@@ -307,10 +450,10 @@ export class Judge implements Witness {
       const made = Date.parse(starts[0]?.pod.metadata.creationTimestamp ?? '');
       if (first?.ranFrom === undefined || last === undefined) {
         // Whoever took the place of others pays from its grant.
-        if (billed.isByPreemption) most += (starts[0]?.gpus.length ?? 0) * (this.#time.wall - made + ROUNDING_MS);
+        if (isByPreemption) most += (starts[0]?.gpus.length ?? 0) * (this.#time.wall - made + ROUNDING_MS);
         continue;
       }
-      const from = billed.isByPreemption ? made - ROUNDING_MS : first.ranFrom;
+      const from = isByPreemption ? made - ROUNDING_MS : first.ranFrom;
       const end = last.ranTo ?? last.to ?? this.#time.wall;
       const silentMs = this.#silentMs(first.node, first.ranFrom, end);
       const heardMs = this.#heardMs(first.node, first.ranFrom, end);
@@ -320,10 +463,7 @@ export class Judge implements Witness {
       const ranMs = ran.reduce((sum, { ranFrom = 0, ranTo = end }) => sum + ranTo - ranFrom, 0);
       least += first.gpus.length * Math.max(0, ranMs - silentMs - GRACE_MS - ROUNDING_MS);
     }
-    const ms = billed.seconds * 1000;
-    const said = `${namespace}/${name} is billed ${billed.seconds} GPU seconds and ran`;
-    if (ms > most) this.blame(3, `${said} ${most / 1000} at most`);
-    if (ms < least) this.blame(3, `${said} ${least / 1000} at least`);
+    return { most, least };
   }
 
   /** The same of those silences that Berth must have heard of before they were over. */
@@ -333,13 +473,13 @@ export class Judge implements Witness {
   }
 
   #silentMs(node: string, from: number, end: number): number {
-    return sumWithin(this.#silences.get(node) ?? [], from, end);
+    return sumWithin(this.#aways.get(node) ?? [], from, end);
   }
 
   #life(uid: string, name: string, namespace: string): Life {
     const known = this.#lives.get(uid);
     if (known !== undefined) return known;
-    const life = {
+    const life: Life = {
       uid,
       name,
       namespace,
@@ -350,6 +490,7 @@ export class Judge implements Witness {
       hadDisk: false,
       uses: [],
       isNamespaceGone: false,
+      isUnbilled: false,
     };
     this.#lives.set(uid, life);
     this.#seen += 1;

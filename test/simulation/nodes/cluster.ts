@@ -63,6 +63,7 @@ export class Cluster {
     if (machine === undefined || !machine.answers) return;
     if (how === 'off') machine.turnOff();
     else machine.silence();
+    this.#deps.witness.away(name, true);
     const { time, chance } = this.#deps;
     const cancel = time.afterPlain(chance.between(...NOTICED_MS), () => {
       this.#deps.witness.silent(name, true);
@@ -83,6 +84,7 @@ export class Cluster {
     this.#notices.delete(name);
     if (this.api.find(NODES, { name }) === undefined) machine.register();
     this.#deps.witness.silent(name, false);
+    this.#deps.witness.away(name, false);
     machine.turnOn();
     machine.answer();
     this.#keepers.markReady(name);

@@ -1,4 +1,4 @@
-import { instanceUidsOf } from '../../../src/resources/pod/owner.ts';
+import { instanceUidOf } from '../../../src/resources/pod/owner.ts';
 import { MAIN_CONTAINER } from '../../../src/resources/pod/tools-volume.ts';
 import { type Node, NODES, PERSISTENT_VOLUME_CLAIMS, type Pod, PODS } from '../../../src/kube/types.ts';
 import type { ApiServer } from '../api/server.ts';
@@ -282,7 +282,7 @@ export class Machine {
     }
     const holding: Holding = {
       pod,
-      instance: instanceUidsOf(pod)[0],
+      instance: instanceUidOf(pod),
       node: this.name,
       gpus: free.slice(0, wanted),
       from: time.wall,
@@ -298,7 +298,7 @@ export class Machine {
       cancel: undefined,
     };
     this.#tended.set(pod.metadata.uid ?? '', tended);
-    witness.took(holding);
+    witness.took(holding, this.shape.product);
     this.#say(tended);
     const image = pod.spec?.containers[0]?.image ?? '';
     const isThere = this.#images.has(image);
@@ -358,6 +358,7 @@ export class Machine {
     const wasRunning = tended.state === 'running';
     tended.cancel?.();
     tended.state = 'stopping';
+    tended.holding.isAsked = true;
     const grace = (pod?.metadata.deletionGracePeriodSeconds ?? 30) * 1000;
     const isSlow = wasRunning && chance.is(0.15);
     const ms = wasRunning ? Math.min(isSlow ? 30_000 : chance.between(...QUICK_STOP), Math.max(grace, 2_000)) : 50;

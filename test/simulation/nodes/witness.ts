@@ -13,6 +13,8 @@ export interface Holding {
   ranFrom?: number;
   /** When its last container had ended. */
   ranTo?: number;
+  /** Its kubelet was told to end it, before it ended by itself. */
+  isAsked?: boolean;
   /** Its node lost its power. Nobody else knows when before Kubernetes misses the node. */
   isCutOff?: boolean;
   /** Its node did not answer when it ended. */
@@ -23,12 +25,14 @@ export interface Holding {
 
 /** Hears what the kubelets do. */
 export interface Witness {
-  took(holding: Holding): void;
+  took(holding: Holding, product: string): void;
   ended(holding: Holding): void;
   /** The node had not what the pod asks for. */
   rejected(pod: Pod, node: string, why: string): void;
   /** A container runs with this volume. */
   mounted(holding: Holding, volume: string, contents: Set<string>): void;
+  /** A node hears and says nothing from now on, or does again. */
+  away(node: string, isAway: boolean): void;
   /** Kubernetes saw that a node does not answer, or answers again. */
   silent(node: string, isSilent: boolean): void;
   volumeGone(volume: string, contents: ReadonlySet<string>, claim: string): void;

@@ -31,14 +31,18 @@ export type Act = { id: number; at: number } & (
       byOffer: boolean;
       leavesAfterMs: number | undefined;
       diskPolicy: 'Delete' | 'Retain';
+      onGPUFailure: 'Restart' | 'Keep';
     }
   | ({ do: 'repeat' | 'again' } & Of)
-  | ({ do: 'stop' | 'start' | 'ask' } & Of)
+  | ({ do: 'stop' | 'start' } & Of)
+  | ({ do: 'ask'; isOld: boolean } & Of)
   | ({ do: 'edit'; field: (typeof FIELDS)[number] } & Of)
   | ({ do: 'delete'; how: 'Background' | 'Foreground' | 'Orphan' } & Of)
   | ({ do: 'deletePod'; byForce: boolean } & Of)
   | ({ do: 'evict' } & Of)
+  | ({ do: 'clearAway'; isHeld: boolean } & Of)
   | ({ do: 'strip'; what: 'labels' | 'owner' } & Of)
+  | ({ do: 'forge'; what: 'labels' | 'owner' } & Of)
   | ({ do: 'hold'; what: 'instance' | 'pod'; forMs: number } & Of)
   | ({ do: 'exit'; code: number } & Of)
   | ({ do: 'session'; forMs: number } & Of)
@@ -47,12 +51,14 @@ export type Act = { id: number; at: number } & (
   | { do: 'lose'; node: number; how: 'silent' | 'off'; forMs: number; deletesNode: boolean; forcesPods: boolean }
   | { do: 'sicken'; node: number; gpu: number; forMs: number }
   | { do: 'relabel'; node: number; driver: string }
+  | { do: 'ceil'; tenant: number; gpus: number | undefined; diskGb: number | undefined }
   | { do: 'reprice'; pool: number; price: string }
+  | { do: 'unpool'; forMs: number }
   | { do: 'kill' | 'stopLeader' | 'killFront' }
-  | { do: 'killAtWrite' }
+  | { do: 'killAtWrite'; arrivesAfterMs: number }
   | { do: 'setClock'; aheadMs: number; forMs: number }
   | { do: 'freeze'; forMs: number; atWrite: boolean }
-  | { do: 'storm'; kind: 'refused' | 'failed' | 'lost' | 'slow' | 'lag' | 'away'; forMs: number }
+  | { do: 'storm'; kinds: ('refused' | 'failed' | 'lost' | 'slow' | 'lag' | 'blind' | 'away')[]; forMs: number }
   | { do: 'watches'; how: 'cut' | 'end' | 'expire'; compacts: boolean }
 );
 

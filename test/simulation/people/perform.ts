@@ -1,6 +1,12 @@
-import { instanceUidsOf } from '../../../src/resources/pod/owner.ts';
+import { INSTANCE_LABEL, INSTANCE_UID_LABEL, instanceUidOf, ownerOf } from '../../../src/resources/pod/owner.ts';
+import { FINALIZER } from '../../../src/resources/cleanup.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { GPU_POOLS, type GpuPool } from '../../../src/resources/gpu-pool.ts';
+import {
+  TENANT_POLICIES,
+  type TenantPolicy,
+  tenantPolicySpecSchema,
+} from '../../../src/resources/tenants/tenant-policy.ts';
 import {
   type KubeObject,
   NAMESPACES,
@@ -13,10 +19,12 @@ import {
 import type { FrontProcess } from '../berth/front-process.ts';
 import { Failure } from '../api/failure.ts';
 import type { Weather } from '../api/network.ts';
+import { FORGED } from '../judge/judge.ts';
 import { PRODUCTS, type World } from '../world.ts';
 import { type Act, textOf } from './acts.ts';
 
-const HELD = 'example.com/held';
+/** The finalizer of somebody else. */
+export const HELD = 'example.com/held';
 
 /** What a caller of the HTTP interface was told. */
 interface Told {
@@ -24,12 +32,18 @@ interface Told {
   uid: string | undefined;
 }
 
-const STORMS: Readonly<Record<Extract<Act, { do: 'storm' }>['kind'], Partial<Weather>>> = {
+/** Acts and fields of which no program ends. */
+const WORDS: ReadonlySet<string> = new Set(['repeat', 'again', 'session', 'ask', 'start', 'forge']);
+const HARMLESS: ReadonlySet<string> = new Set(['displayName', 'image', 'maxPrice', 'diskPolicy', 'onExpiry']);
+
+const STORMS: Readonly<Record<Extract<Act, { do: 'storm' }>['kinds'][number], Partial<Weather>>> = {
   refused: { refused: 0.5 },
   failed: { failed: 0.3 },
   lost: { lost: 0.3 },
   slow: { slow: 0.3 },
   lag: { watchLagMs: [500, 8_000] },
+  // What is lost matters more to who does not see what is there.
+  blind: { lost: 0.5, watchLagMs: [500, 8_000] },
   away: { isAway: true },
 };
 
@@ -38,6 +52,12 @@ export class People {
   readonly #world: World;
   readonly #rented = new Map<number, Told>();
   readonly #rents = new Map<number, Extract<Act, { do: 'rent' }>>();
+  /** What the requests of one key were answered. */
+  readonly #answered = new Map<number, string>();
+  /** What was asked for first of each. */
+  readonly #asked = new Map<number, string>();
+  /** Pools that are gone for a while. */
+  #pools: GpuPool[] = [];
   /** Instances that a caller was told of, by uid: they stay until somebody deletes them. */
   readonly promised = new Map<string, string>();
   readonly refusals = new Map<string, number>();
@@ -48,6 +68,7 @@ export class People {
 
   perform(act: Act): void {
     this.#world.judge.note(textOf(act));
+    this.#tell(act);
     try {
       this.#do(act);
     } catch (error) {
@@ -56,9 +77,20 @@ export class People {
     }
   }
 
+  /** The judge hears of what may end a program. */
+  #tell(act: Act): void {
+    const { judge } = this.#world;
+    const isOfNode = act.do === 'drain' || act.do === 'cordon' || act.do === 'lose' || act.do === 'sicken';
+    if (isOfNode) judge.troubled(`node-${act.node}`, act.forMs);
+    if (act.do === 'unpool') for (const node of this.#world.cluster.machines.keys()) judge.troubled(node, act.forMs);
+    if (!('of' in act) || (act.do === 'edit' && HARMLESS.has(act.field))) return;
+    if (!WORDS.has(act.do)) judge.touched(this.#instanceOf(act.of)?.metadata.uid ?? '');
+  }
+
   /** What is in the way of rest goes: nothing is lost, cordoned, held or broken any more. */
   heal(): void {
     const { cluster } = this.#world;
+    this.#bringPools();
     this.#world.setWeather({});
     for (const { clock } of this.#world.processes) clock.thaw();
     for (const machine of cluster.machines.values()) {
@@ -67,8 +99,8 @@ export class People {
       cluster.cordon(machine.name, false);
       for (let gpu = 0; gpu < machine.shape.gpus; gpu += 1) machine.setSick(gpu, false);
     }
-    for (const type of [GPU_INSTANCES, PODS])
-      for (const one of cluster.api.list<KubeObject>(type)) this.#release(type, one.metadata);
+    // What holds a pod must hold nothing else, however long it stays.
+    for (const { metadata } of cluster.api.list<KubeObject>(GPU_INSTANCES)) this.#release(GPU_INSTANCES, metadata);
     for (const name of this.#world.tenants)
       if (cluster.api.find(NAMESPACES, { name }) === undefined) this.#world.addTenant(name);
   }
@@ -82,7 +114,7 @@ export class People {
   #podOf(of: number): Pod | undefined {
     const uid = this.#instanceOf(of)?.metadata.uid;
     const { cluster } = this.#world;
-    return uid === undefined ? undefined : cluster.pods.ownedBy(uid).find((pod) => instanceUidsOf(pod).includes(uid));
+    return uid === undefined ? undefined : cluster.pods.ownedBy(uid).find((pod) => instanceUidOf(pod) === uid);
   }
 
   #do(act: Act): void {
@@ -111,7 +143,7 @@ export class People {
         this.#edit(act.of, { powerState: 'Running' });
         return;
       case 'ask':
-        this.#edit(act.of, { startRequest: `at ${act.at}` });
+        this.#ask(act);
         return;
       case 'edit':
         this.#editField(act.of, act.field, act.id);
@@ -133,6 +165,9 @@ export class People {
         cluster.machines.get(pod?.spec?.nodeName ?? '')?.evict(pod?.metadata.uid ?? '');
         return;
       }
+      case 'clearAway':
+        this.#clearAway(act);
+        return;
       case 'strip': {
         const pod = this.#podOf(act.of);
         if (pod === undefined) return;
@@ -140,6 +175,9 @@ export class People {
         api.merge(PODS, pod.metadata, { metadata });
         return;
       }
+      case 'forge':
+        this.#forge(act);
+        return;
       case 'hold': {
         const [type, object] =
           act.what === 'pod'
@@ -216,6 +254,14 @@ export class People {
           { metadata: { labels: { 'nvidia.com/cuda.driver-version.full': act.driver } } },
         );
         return;
+      case 'ceil':
+        this.#ceil(act);
+        return;
+      case 'unpool':
+        this.#pools.push(...api.list<GpuPool>(GPU_POOLS));
+        for (const { metadata } of this.#pools) if (api.find(GPU_POOLS, metadata)) api.delete(GPU_POOLS, metadata);
+        time.afterPlain(act.forMs, () => this.#bringPools());
+        return;
       case 'reprice':
         api.merge<GpuPool>(
           GPU_POOLS,
@@ -236,7 +282,12 @@ export class People {
         return;
       case 'killAtWrite': {
         const { leader } = world;
-        if (leader !== undefined) leader.link.atNextWrite = () => leader === world.leader && world.killLeader();
+        if (leader === undefined) return;
+        leader.link.atNextWrite = () => {
+          if (leader !== world.leader) return 0;
+          world.killLeader();
+          return act.arrivesAfterMs;
+        };
         return;
       }
       case 'setClock':
@@ -245,12 +296,18 @@ export class People {
       case 'freeze': {
         const { leader } = world;
         if (leader === undefined) return;
-        if (act.atWrite) leader.link.atNextWrite = () => leader === world.leader && world.freezeLeader(act.forMs);
-        else world.freezeLeader(act.forMs);
+        if (!act.atWrite) {
+          world.freezeLeader(act.forMs);
+          return;
+        }
+        leader.link.atNextWrite = () => {
+          if (leader === world.leader) world.freezeLeader(act.forMs);
+          return 0;
+        };
         return;
       }
       case 'storm':
-        world.storm(STORMS[act.kind], act.forMs);
+        world.storm(Object.assign({}, ...act.kinds.map((kind) => STORMS[kind])) as Partial<Weather>, act.forMs);
         return;
       case 'watches':
         world.judge.disturb(0);
@@ -260,6 +317,61 @@ export class People {
       default:
         throw new Error(`Nobody knows how to ${act.do}.`);
     }
+  }
+
+  /** An operator says how many GPUs, and how many GB of disks, a tenant may have at once. */
+  #ceil({ tenant: of, gpus, diskGb }: Extract<Act, { do: 'ceil' }>): void {
+    const { api } = this.#world.cluster;
+    const tenant = `tenant-${of}`;
+    const namespaceLabels = { 'kubernetes.io/metadata.name': tenant };
+    const spec = tenantPolicySpecSchema.parse({
+      namespaceLabels,
+      gpus: gpus === undefined ? [] : [{ max: gpus }],
+      ...(diskGb !== undefined && { diskGb }),
+    });
+    const metadata = { name: `ceiling-${tenant}` };
+    const policy: TenantPolicy = { metadata, spec };
+    if (api.find(TENANT_POLICIES, metadata) === undefined) api.create(TENANT_POLICIES, policy);
+    // Merged, a ceiling that the new spec does not name would stay.
+    else
+      api.merge<KubeObject & { spec: object }>(TENANT_POLICIES, metadata, {
+        spec: { ...spec, diskGb: diskGb ?? null },
+      });
+  }
+
+  /** The pools that an operator took away by mistake are there again. */
+  #bringPools(): void {
+    const { api } = this.#world.cluster;
+    for (const { metadata, spec } of this.#pools) {
+      const pool: GpuPool = { metadata: { name: metadata.name }, spec };
+      if (api.find(GPU_POOLS, metadata) === undefined) api.create(GPU_POOLS, pool);
+    }
+    this.#pools = [];
+  }
+
+  #ask({ of, at, isOld }: Extract<Act, { do: 'ask' }>): void {
+    const request = `at ${at}`;
+    const first = this.#asked.get(of) ?? request;
+    this.#asked.set(of, first);
+    this.#edit(of, { startRequest: isOld ? first : request });
+  }
+
+  /** A tenant makes a pod that says of itself that it is of an instance. No node takes it. */
+  #forge({ of, id, what }: Extract<Act, { do: 'forge' }>): void {
+    const instance = this.#instanceOf(of);
+    if (instance === undefined) return;
+    const { namespace, name, uid = '' } = instance.metadata;
+    const marks =
+      what === 'labels'
+        ? { labels: { [INSTANCE_LABEL]: name, [INSTANCE_UID_LABEL]: uid } }
+        : { ownerReferences: [ownerOf(instance)] };
+    const terms = [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['nowhere'] }] }];
+    const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } } };
+    const pod = {
+      metadata: { namespace, name: `${name}-own-${id}`, annotations: { [FORGED]: uid }, ...marks },
+      spec: { affinity, containers: [{ name: 'own', image: 'own:1' }] },
+    };
+    this.#world.cluster.api.create(PODS, pod);
   }
 
   /** An operator clears away the pods of a node that does not answer. */
@@ -305,15 +417,36 @@ export class People {
   ): Promise<void> {
     try {
       const answer = await asked;
-      if (front.clock.isDead || left.aborted || !('instance' in answer) || answer.outcome === 'refused') return;
+      if (front.clock.isDead || left.aborted || !('instance' in answer)) return;
       const { uid = '', name } = answer.instance.metadata;
+      if (answer.outcome === 'refused') {
+        this.#mustBeGone({ namespace, name }, uid);
+        return;
+      }
       this.#rented.set(of, { ref: { namespace, name }, uid });
       if (!answer.replayed) this.promised.set(uid, `${namespace}/${name}`);
+      this.#mustBeSame(of, uid, name);
       this.#world.judge.note(`#${of} is told of ${namespace}/${name}`);
     } catch (error) {
       const text = (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).slice(0, 80);
       this.refusals.set(text, (this.refusals.get(text) ?? 0) + 1);
     }
+  }
+
+  /** What a caller is refused is not there. */
+  #mustBeGone(ref: Told['ref'], uid: string): void {
+    const { judge, cluster } = this.#world;
+    const { metadata } = cluster.api.find(GPU_INSTANCES, ref) ?? {};
+    if (metadata?.uid === uid && metadata.deletionTimestamp === undefined)
+      judge.blame(8, `${ref.namespace}/${ref.name} was refused, and is there`);
+  }
+
+  /** A repeated request is answered with the same instance, or refused. */
+  #mustBeSame(of: number, uid: string, name: string): void {
+    const { judge } = this.#world;
+    const before = this.#answered.get(of) ?? uid;
+    this.#answered.set(of, uid);
+    if (before !== uid && !judge.isForgotten(before)) judge.blame(8, `${name} is another for the same request`);
   }
 
   #create(act: Extract<Act, { do: 'rent' }>): void {
@@ -330,9 +463,25 @@ export class People {
       ...((act.maxDuration ?? act.idleTimeout) !== undefined && { onExpiry: act.onExpiry }),
       onNoCapacity: act.queue ? 'Queue' : 'Fail',
       diskPolicy: act.diskPolicy,
+      onGPUFailure: act.onGPUFailure,
     };
     const made = this.#world.cluster.api.create(GPU_INSTANCES, { metadata: { namespace, name }, spec } as KubeObject);
     this.#rented.set(act.id, { ref: { namespace, name }, uid: made.metadata.uid });
+  }
+
+  /** An operator is rid of an instance: without its finalizer, and its pod by force. That of another may keep it. */
+  #clearAway({ of, isHeld }: Extract<Act, { do: 'clearAway' }>): void {
+    const [instance, pod] = [this.#instanceOf(of), this.#podOf(of)];
+    if (instance === undefined) return;
+    const { judge, cluster } = this.#world;
+    const { finalizers = [] } = instance.metadata;
+    const all = isHeld && !finalizers.includes(HELD) ? [...finalizers, HELD] : finalizers;
+    if (all !== finalizers) cluster.api.merge(GPU_INSTANCES, instance.metadata, { metadata: { finalizers: all } });
+    judge.unbilled(instance.metadata.uid ?? '');
+    cluster.api.delete(GPU_INSTANCES, instance.metadata);
+    const others = all.filter((name) => name !== FINALIZER);
+    cluster.api.merge(GPU_INSTANCES, instance.metadata, { metadata: { finalizers: others } });
+    if (pod !== undefined) cluster.api.delete(PODS, pod.metadata, { gracePeriodSeconds: 0 });
   }
 
   #edit(of: number, spec: object): void {

@@ -35,7 +35,7 @@ export async function plantAll(only: string): Promise<boolean> {
       if (shown?.found === undefined) say(`MISSED ${name}`);
       else {
         found += 1;
-        say(`found  ${name}: seed ${shown.seed}: ${shown.found.invariant}: ${shown.found.what}`);
+        say(`found  ${name}: ${shown.picture?.split('\n', 1)[0]}`);
       }
     }
   };

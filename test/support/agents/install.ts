@@ -12,9 +12,10 @@ export interface Agents {
   claude: string;
   /** A script for Node. */
   codex: string;
+  opencode: string;
 }
 
-/** Claude Code and Codex in the locked versions, installed into the cache of the machine on the first call. */
+/** Claude Code, Codex and OpenCode in the locked versions, installed into the cache of the machine on the first call. */
 export async function installAgents(): Promise<Agents> {
   const folder = await installed('agents', AGENTS);
   const modules = join(folder, 'node_modules');
@@ -22,6 +23,7 @@ export async function installAgents(): Promise<Agents> {
     // The package for the platform, without the script that would copy it after the installation.
     claude: join(modules, `@anthropic-ai/claude-code-${process.platform}-${process.arch}`, 'claude'),
     codex: join(modules, '@openai/codex/bin/codex.js'),
+    opencode: join(modules, 'opencode-linux-x64/bin/opencode'),
   };
 }
 

@@ -7,6 +7,9 @@ import { pipeline } from 'node:stream';
 import { type Browser, chromium } from 'playwright-core';
 import { findProgram } from '../../../tools/lib/shell.ts';
 
+/** Milliseconds that one step on a page may take on a busy machine. A test waits longer for all of its steps. */
+export const STEP_MS = 60_000;
+
 const ALONE = join(import.meta.dirname, 'alone.sh');
 /** On the loopback of the browser's network, where nothing else listens. */
 const PORT = 1080;

@@ -4,6 +4,7 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import type { ReadStore } from '../../../src/kube/watch/store.ts';
 import { type Condition, keyOf } from '../../../src/kube/types.ts';
 import { shownIn } from '../../../src/kube/watch/resource-version.ts';
+import { FINALIZER } from '../../../src/resources/cleanup.ts';
 import { type Claim, GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 
 function condition(type: string, status: 'True' | 'False', reason: string, message = ''): Condition {
@@ -43,7 +44,7 @@ function claimOf(inventory: Inventory, instance: GpuInstance): Claim | string {
 }
 
 /**
- * Grants and refuses places as the controller does, and does nothing else: for tests and benchmarks of the HTTP
+ * Grants and refuses places as the controller does, lets deleted instances go, and does nothing else: for tests and benchmarks of the HTTP
  * interface alone. Works on the instances of one namespace.
  */
 export function startGranter(deps: {
@@ -78,10 +79,20 @@ export function startGranter(deps: {
     if (granted) inventory.written(keyOf(written), shownIn(instances, written));
   }
 
+  async function release({ metadata }: GpuInstance): Promise<void> {
+    const finalizers = metadata.finalizers?.filter((one) => one !== FINALIZER) ?? [];
+    await client.patch(GPU_INSTANCES, metadata, { metadata: { uid: metadata.uid, finalizers } }, { type: 'merge' });
+  }
+
+  const failed = (error: unknown): void => log.warn({ err: error }, 'The test double failed to decide');
   return instances.onChange(({ after }) => {
+    if (after?.metadata.deletionTimestamp !== undefined && after.metadata.finalizers?.includes(FINALIZER)) {
+      if (deps.serves(after.metadata.namespace ?? '')) release(after).catch(failed);
+      return;
+    }
     if (after === undefined || after.status?.conditions !== undefined || seen.has(after.metadata.uid ?? '')) return;
     if (!deps.serves(after.metadata.namespace ?? '')) return;
     seen.add(after.metadata.uid ?? '');
-    decide(after).catch((error: unknown) => log.warn({ err: error }, 'The test double failed to decide'));
+    decide(after).catch(failed);
   });
 }

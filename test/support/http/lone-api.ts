@@ -26,8 +26,11 @@ import type { Ceilings } from '../../../src/resources/tenants/ceilings.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
+import { EndedSessions } from '../../../src/web/ended-sessions.ts';
 import { dashboardRouter } from '../../../src/web/router.ts';
 import { ALL_TENANTS } from '../access.ts';
+import { gpuPool } from '../inventory-world.ts';
+import { memorySecrets } from '../memory-secrets.ts';
 
 export interface LoneApiOptions {
   /** Tenants; the token of each is its name. */
@@ -56,7 +59,7 @@ export interface LoneApiOptions {
   /** By default none. */
   models?: (process: { registry: Registry; log: Logger; clock: Clock; access: AccessWatch }) => ModelEndpoints;
   log?: Logger;
-  /** A host of a port of an instance, where 204 answers everything but /never. */
+  /** A host of a port of an instance, where 204 answers everything but /never, and says who sent it. */
   portHost?: string;
   maxConnections?: number;
   trustProxy?: ApiDeps['trustProxy'];
@@ -120,9 +123,9 @@ export class Client {
 function fakePorts(portHost: string | undefined): ApiDeps['ports'] {
   const ports: Pick<ApiDeps['ports'], 'hostOf' | 'page' | 'close'> = {
     hostOf: ({ headers: { host } }) => (host !== undefined && host === portHost ? { port: 80, uid: 'uid' } : undefined),
-    page: async ({ request, response, answer }) =>
+    page: async ({ request, response, answer, sender }) =>
       answer(() => {
-        if (request.url !== '/never') response.writeHead(204).end();
+        if (request.url !== '/never') response.writeHead(204, { 'x-sender': sender.address }).end();
       }),
     close: () => undefined,
   };
@@ -142,7 +145,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     instances: storeOf(options.instances ?? []),
     pods: filled(options.pods ?? [], INDEXES.pods),
     nodes: filled(options.nodes ?? []),
-    pools: filled(options.pools ?? []),
+    pools: filled(options.pools ?? [gpuPool('default')]),
     sshKeys: filled([], INDEXES.sshKeys),
     templates: filled([], INDEXES.templates),
     namespaces: filled([]),
@@ -174,7 +177,16 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     authenticator,
     access,
     tenants: tenancy,
-    dashboard: dashboardRouter({ client, stores, clock, log, sessionKey, webhooks: options.webhooks !== undefined }),
+    dashboard: dashboardRouter({
+      client,
+      stores,
+      clock,
+      log,
+      sessionKey,
+      ended: new EndedSessions({ client: memorySecrets(), clock, namespace: 'berth-system' }),
+      webhooks: options.webhooks !== undefined,
+      keyDays: { default: 0, max: 0 },
+    }),
     people: new People({
       readKey: async () => publicPart(personSigningKey(await sessionKey())),
       vouch: () => Promise.reject(new Error('there is no dashboard')),

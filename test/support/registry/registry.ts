@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { arch, tmpdir } from 'node:os';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { fetch } from 'undici';
 import { findStaticBusybox } from '../../../tools/lib/host/requirements.ts';
 import { busyboxLayer } from '../../../tools/lib/images/image.ts';
 import { run } from '../../../tools/lib/shell.ts';
+import { OWN_ARCHITECTURE } from '../../../tools/lib/host/architecture.ts';
 import { createAuthority, issue } from '../../../tools/lib/x509.ts';
 import { tarOf } from '../../../src/lib/tar.ts';
 import { ANY_CERTIFICATE, serveRegistry } from './serve.ts';
@@ -24,6 +25,11 @@ export interface PrivateRegistry extends AsyncDisposable {
   server: string;
   /** Stores an image of busybox under a name such as private/app:1; returns the reference that the node pulls. */
   push(name: string): Promise<string>;
+  /**
+   * Stores the image for this machine of an OCI archive under a name such as mirror/app:1, as an image of its own: a kubelet that
+   * pulled it with a password asks for the password wherever the same image is used. Returns its digest.
+   */
+  pushArchive(archive: string, name: string): Promise<string>;
 }
 
 function digestOf(blob: Buffer): string {
@@ -60,7 +66,7 @@ async function pushImage(base: string, repository: string, tag: string): Promise
   const packed = gzipSync(layer, { level: 1 });
   const config = Buffer.from(
     JSON.stringify({
-      architecture: arch() === 'x64' ? 'amd64' : arch(),
+      architecture: OWN_ARCHITECTURE,
       os: 'linux',
       config: { Cmd: ['/bin/sh'], Env: ['PATH=/bin'] },
       rootfs: { type: 'layers', diff_ids: [digestOf(layer)] },
@@ -79,6 +85,40 @@ async function pushImage(base: string, repository: string, tag: string): Promise
   const to = uploader(base);
   for (const blob of [packed, config]) await to.blob(repository, blob);
   await to.manifest(repository, tag, Buffer.from(JSON.stringify(manifest)), mediaType);
+}
+
+interface OciIndex {
+  manifests: { digest: string; platform?: { architecture: string } }[];
+}
+
+interface OciManifest {
+  mediaType: string;
+  config: { digest: string; size: number };
+  layers: { digest: string }[];
+}
+
+async function pushArchive(base: string, archive: string, repository: string, tag: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-archive-'));
+  try {
+    const { code, stderr } = await run('tar', ['-xf', archive, '-C', folder]);
+    if (code !== 0) throw new Error(stderr);
+    const { manifests } = JSON.parse(await readFile(join(folder, 'index.json'), 'utf8')) as OciIndex;
+    const read = (digest = ''): Promise<Buffer> => readFile(join(folder, 'blobs', digest.replace(':', '/')));
+    const images = JSON.parse((await read(manifests[0]?.digest)).toString()) as OciIndex;
+    const own = images.manifests.find(({ platform }) => platform?.architecture === OWN_ARCHITECTURE);
+    const found = JSON.parse((await read(own?.digest)).toString()) as OciManifest;
+    const given = JSON.parse((await read(found.config.digest)).toString()) as object;
+    const config = Buffer.from(JSON.stringify({ ...given, author: `${repository}:${tag}` }));
+    const described = { ...found.config, digest: digestOf(config), size: config.length };
+    const manifest = Buffer.from(JSON.stringify({ ...found, config: described }));
+    const to = uploader(base);
+    await to.blob(repository, config);
+    for (const { digest } of found.layers) await to.blob(repository, await read(digest));
+    await to.manifest(repository, tag, manifest, found.mediaType);
+    return digestOf(manifest);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 }
 
 /** The address of the first interface inside the namespaces of the node that is not the loopback. */
@@ -118,6 +158,10 @@ export async function startRegistry(initPid: number): Promise<PrivateRegistry> {
       const [repository = '', tag = ''] = name.split(':');
       await pushImage(base, repository, tag);
       return `${SERVER}/${name}`;
+    },
+    async pushArchive(archive, name) {
+      const [repository = '', tag = ''] = name.split(':');
+      return pushArchive(base, archive, repository, tag);
     },
     async [Symbol.asyncDispose]() {
       await registry[Symbol.asyncDispose]();

@@ -6,6 +6,8 @@ export class ScriptedValkey {
   readonly #sockets = new Set<Socket>();
   readonly #server = createServer((socket) => this.#serve(socket));
   hangs = false;
+  /** What answers wait for. */
+  gate: Promise<void> | undefined;
   /** Commands beside those with which a client begins. */
   counted = 0;
 
@@ -29,7 +31,8 @@ export class ScriptedValkey {
       if (this.hangs) return;
       const sum = ':1000\r\n:60000\r\n';
       const sums = data.includes('KEYS[2]') ? `*4\r\n${sum}${sum}` : `*2\r\n${sum}`;
-      socket.write(isGreeting ? '$7\r\nloads:0\r\n' : sums);
+      const answer = isGreeting ? '$7\r\nloads:0\r\n' : sums;
+      void Promise.resolve(this.gate).then(() => socket.write(answer));
     });
   }
 }

@@ -370,6 +370,13 @@ it('stop says what becomes of the disk, and asks where it is lost', async () => 
   }
 });
 
+it('extend says from when the time of a start counts, which is no login', async () => {
+  const kept = { ...RECORD, max_duration: '1h', expires_at: null };
+  const answers = [json(200, kept), json(200, { ...kept, max_duration: '2h' })];
+  const { said, code } = await berth(['extend', 'i-1', '1h'], answers);
+  expect([code, said]).toEqual([0, expect.stringContaining('may run for 2h from when its container first runs')]);
+});
+
 it('chat streams the answer, and takes the only model', async () => {
   const chunk = (content: string): string => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`;
   const answers = [list({ id: 'qwen' }), stream(`${chunk('Hel')}${chunk('lo')}data: [DONE]\n\n`)];
@@ -430,13 +437,15 @@ it('usage shows each group, the sum of each currency, and which amounts still gr
   };
   const lines = [{ unit: 'USD', limit: '500.00', spent: '415.20', left: '84.80' }];
   const budget = { renews_at: '2026-12-01T00:00:00.000Z', lines };
-  const limits = { ...counted, policies: [], gpus_used: 1, gpus: [], budget, key_budget: null };
+  const disks = { disk_gb: { used: 120, limit: 200 }, kept_disks: { count: 2, gb: 80 } };
+  const limits = { ...counted, ...disks, policies: [], gpus_used: 1, gpus: [], budget, key_budget: null };
   const answer: Answer = (response, seen) => json(200, seen.line.includes('/usage') ? spent : limits)(response, seen);
   const result = await berth(['usage', '--by', 'day', '--since', '2026-11-01'], [answer]);
   expect(result.seen.map(({ line }) => line)).toContain('GET /api/v1/usage?group=day&from=2026-11-01');
   expect(result.out).toMatch(/^2026-11-23 +several +1\.50 +3\.735 USD +yes$/m);
   expect(result.out).toMatch(/^all +2026-11-01 to 2026-11-23 +1\.50 +3\.735 USD/m);
   expect(result.out).toMatch(/instances +1 of 10/);
+  expect(result.out).toMatch(/^disks +120 of 200 GB, 80 GB of them kept from deleted instances$/m);
   expect(result.out).toMatch(/^budget, USD +415\.20 of 500\.00, 84\.80 left until 2026-12-01$/m);
   expect(result.out).not.toContain('budget of the key');
 });

@@ -1,10 +1,11 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { splitGlobal } from '../../../src/cli/kube/kube-session.ts';
 import { finished } from '../../support/ssh-client.ts';
@@ -28,6 +29,11 @@ beforeEach(async () => {
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });
+  server.on('connection', () => {
+    // As kubectl says of each.
+    void appendFile(join(folder, 'handled'), 'Handling connection for 1\n');
+  });
+  await promisify(execFile)('mkfifo', [join(folder, 'handled')]);
 });
 afterEach(async () => {
   server.closeAllConnections();
@@ -36,7 +42,7 @@ afterEach(async () => {
 });
 
 /** Puts a kubectl on the PATH that writes down what it is given, and runs the plugin. `first` is a line of that kubectl. */
-async function plugin(services: object, words: readonly string[], first = '') {
+async function plugin(services: object, words: readonly string[], { first = '', env: more = {} } = {}) {
   const { port } = server.address() as AddressInfo;
   const script = [
     '#!/bin/sh',
@@ -44,15 +50,15 @@ async function plugin(services: object, words: readonly string[], first = '') {
     first,
     'case "$*" in',
     `*'get services'*) echo '${JSON.stringify(services)}' ;;`,
-    `*port-forward*) echo $$ >'${folder}/forward'; echo 'Forwarding from 127.0.0.1:${port} -> 8080'; exec sleep 600 ;;`,
+    `*port-forward*) echo $$ >'${folder}/forward'; echo 'Forwarding from 127.0.0.1:${port} -> 8080'; exec cat <>'${folder}/handled' ;;`,
     `*create*) cat >'${folder}/key.json'; echo apikey.berth.dev/kubectl-berth-x ;;`,
     'esac',
   ];
   await writeFile(join(folder, 'kubectl'), script.join('\n'));
   await chmod(join(folder, 'kubectl'), 0o755);
   const PATH = `${folder}${delimiter}${process.env['PATH']}`;
-  const { BERTH_URL: _url, BERTH_API_KEY: _key, ...env } = process.env;
-  const child = spawn(process.execPath, [MAIN, ...words], { env: { ...env, PATH, HOME: folder } });
+  const { BERTH_URL: _url, BERTH_API_KEY: _key, BERTH_NAMESPACE: _home, ...env } = process.env;
+  const child = spawn(process.execPath, [MAIN, ...words], { env: { ...env, PATH, HOME: folder, ...more } });
   running = child;
   const result = await finished(child);
   const calls = await readFile(join(folder, 'calls'), 'utf8').catch(() => '');
@@ -61,14 +67,14 @@ async function plugin(services: object, words: readonly string[], first = '') {
 
 const SERVICE = {
   metadata: { name: 'berth-api', namespace: 'berth-system' },
-  spec: { ports: [{ name: 'http', port: 80 }] },
+  spec: { ports: [{ name: 'http', port: 80, targetPort: 'http' }] },
 };
 
 it('kubectl berth finds the server, makes a key of its own, and takes both away again', async () => {
   const { code, stderr, calls } = await plugin({ items: [SERVICE] }, ['-n', 'team', 'ls']);
   expect([code, stderr]).toEqual([0, 'You have no instances. berth rent rents one.\n']);
   expect(calls).toEqual([
-    expect.stringMatching(/^-n team get services --all-namespaces -l app.kubernetes.io\/name=berth,/),
+    expect.stringMatching(/^-n team get services --namespace=berth-system -l app.kubernetes.io\/name=berth,/),
     '-n team port-forward -n berth-system service/berth-api :80',
     '-n team create -f - -o name',
     '-n team delete apikey.berth.dev/kubectl-berth-x --wait=false',
@@ -78,12 +84,6 @@ it('kubectl berth finds the server, makes a key of its own, and takes both away 
   expect(Date.parse(key.spec.expiresAt) - Date.now()).toBeLessThan(3_600_001);
   const forward = Number(await readFile(join(folder, 'forward'), 'utf8'));
   expect(() => process.kill(forward, 0)).toThrow('ESRCH');
-});
-
-it('without a Service of Berth it says how to name the server, and makes no key', async () => {
-  const { code, stderr, calls } = await plugin({ items: [] }, ['ls']);
-  expect([code, stderr]).toEqual([1, expect.stringContaining('Set BERTH_URL to the address of the server')]);
-  expect(calls).toHaveLength(1);
 });
 
 it('options for kubectl stand before the command', () => {
@@ -107,7 +107,7 @@ it('Ctrl-C takes the key and the forward away too', async () => {
   expect(() => process.kill(forward, 0)).toThrow('ESRCH');
 });
 
-it('a forward that ends, as with the pod of a replica, begins again on the same port, and a followed log goes on', async () => {
+it('a forward that ends, as with the pod of a replica, begins again, and a followed log goes on at the same port', async () => {
   server.removeAllListeners('request');
   const line = (n: number): string => `event: line\nid: ${n}\ndata: {"id":"${n}","at":"t","text":"line ${n}"}\n\n`;
   let follows = 0;
@@ -132,10 +132,9 @@ it('a forward that ends, as with the pod of a replica, begins again on the same 
   });
   const { code, stdout, calls } = await plugin({ items: [SERVICE] }, ['logs', '-f', 'i-1']);
   expect([code, stdout.toString()]).toEqual([0, 'line 1\nline 2\n']);
-  const { port } = server.address() as AddressInfo;
   const forwards = calls.filter((call) => call.startsWith('port-forward'));
   const to = 'port-forward -n berth-system service/berth-api';
-  expect(forwards).toEqual([`${to} :80`, `${to} ${port}:80`]);
+  expect(forwards).toEqual([`${to} :80`, `${to} :80`]);
   const forward = Number(await readFile(join(folder, 'forward'), 'utf8'));
   expect(() => process.kill(forward, 0)).toThrow('ESRCH');
 });
@@ -157,9 +156,32 @@ it('without the program kubectl, or without the right to make a key, it says wha
   ]);
 });
 
-it('who may not look into all namespaces is led to the Service in the usual one', async () => {
-  const usual = `case "$*" in *--all-namespaces*) echo 'services is forbidden' >&2; exit 1 ;; esac`;
-  const { code, calls } = await plugin({ items: [SERVICE] }, ['-n', 'team', 'ls'], usual);
+it('a Service with the labels of Berth in the namespace of a tenant never gets the key', async () => {
+  const planted = JSON.stringify({ items: [{ ...SERVICE, metadata: { name: 'berth-api', namespace: 'tenant' } }] });
+  const everywhere = `case "$*" in *--all-namespaces*|*'--namespace=tenant'*) echo '${planted}'; exit ;; esac`;
+  const { code, stderr, calls } = await plugin({ items: [] }, ['-n', 'team', 'ls'], { first: everywhere });
+  expect([code, stderr]).toEqual([
+    1,
+    'berth: The namespace berth-system has no Service of Berth.\nIf Berth is in another namespace than berth-system, set BERTH_NAMESPACE. Or set BERTH_URL to the address of the server; your operator knows both.\n',
+  ]);
+  expect(calls).toHaveLength(1);
+});
+
+it('BERTH_NAMESPACE names where else Berth is', async () => {
+  const service = { ...SERVICE, metadata: { name: 'gpus-api', namespace: 'gpus' } };
+  const { code, calls } = await plugin({ items: [service] }, ['ls'], { env: { BERTH_NAMESPACE: 'gpus' } });
   expect(code).toBe(0);
-  expect(calls[1]).toMatch(/^-n team get services -n berth-system -l /);
+  expect(calls.slice(0, 2)).toEqual([
+    expect.stringMatching(/^get services --namespace=gpus -l /),
+    'port-forward -n gpus service/gpus-api :80',
+  ]);
+});
+
+it('where proxies have a Service of their own, the other one is taken', async () => {
+  const metadata = { name: 'berth-ingress', namespace: 'berth-system' };
+  const ofProxies = { metadata, spec: { ports: [{ name: 'http', port: 80, targetPort: 'ingress' }] } };
+  const { code, calls } = await plugin({ items: [ofProxies, SERVICE] }, ['ls']);
+  expect([code, calls[1]]).toEqual([0, 'port-forward -n berth-system service/berth-api :80']);
+  const only = await plugin({ items: [ofProxies] }, ['ls']);
+  expect([only.code, only.stderr]).toEqual([1, expect.stringContaining('has no Service of Berth')]);
 });

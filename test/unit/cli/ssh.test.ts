@@ -10,23 +10,47 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { InstanceRecord } from '../../../src/wire/records.ts';
 import type { CliFailure } from '../../../src/cli/failure.ts';
-import { berth, list } from '../../support/scripted-cli.ts';
+import { berth, json, list } from '../../support/scripted-cli.ts';
+import { openFolder } from '../../../src/cli/commands/code.ts';
+import type { Input } from '../../../src/cli/options.ts';
+import type { Session } from '../../../src/cli/session.ts';
 import { hostsOf, loginOf, prependLine, remotePath, withHostKeys } from '../../../src/cli/commands/ssh.ts';
 
-const ssh = { host: 'gpu.example.com', port: 22, user: 'i-1.team', command: '', known_hosts: 'line' };
+const LINE = 'gpu.example.com ssh-ed25519 AAAA';
+const ssh = { host: 'gpu.example.com', port: 22, user: 'i-1.team', command: '', known_hosts: LINE };
 const running = (changes: object): InstanceRecord =>
   ({ id: 'i-1', state: 'running', simulated: false, ssh: { ...ssh, ...changes } }) as InstanceRecord;
 
 it('a login has words that ssh reads as host and user', () => {
-  expect(loginOf(running({}))).toEqual({ host: 'gpu.example.com', port: 22, user: 'i-1.team', knownHosts: 'line' });
+  expect(loginOf(running({}))).toEqual({ host: 'gpu.example.com', port: 22, user: 'i-1.team', knownHosts: LINE });
   for (const host of ['-oProxyCommand=sh', 'a b', 'a;b', '']) {
     expect(() => loginOf(running({ host })), host).toThrow('a login that is none');
   }
   expect(() => loginOf(running({ user: '-l' }))).toThrow('a login that is none');
   expect(() => loginOf({ ...running({}), state: 'stopped' })).toThrow('nothing to log in to');
+});
+
+it.each([
+  ['* ssh-ed25519 EVIL', 22],
+  ['@cert-authority * ssh-ed25519 EVIL', 22],
+  ['other.example.com ssh-ed25519 EVIL', 22],
+  ['gpu.example.com,* ssh-ed25519 EVIL', 22],
+  ['gpu.example.com ssh-ed25519 EVIL', 2222],
+  ['[gpu.example.com]:22 ssh-ed25519 EVIL', 2222],
+  ['|1|a=|b= ssh-ed25519 EVIL', 22],
+  ['gpu.example.com ssh-ed25519 AAAA\r* ssh-ed25519 EVIL', 22],
+])('a server says nothing of the keys of others: %s', (evil, port) => {
+  const own = port === 22 ? LINE : `[gpu.example.com]:${port} ssh-ed25519 AAAA`;
+  expect(loginOf(running({ port, known_hosts: `${own}\n${evil}` })).knownHosts).toBe(own);
+  expect(loginOf(running({ port, known_hosts: evil })).knownHosts).toBe('');
+});
+
+it('an editor gets no word of a server that it would read as an option', async () => {
+  const record = { ...running({ known_hosts: null }), id: '-oProxyCommand=x', name: null };
+  await expect(openFolder(record, '/workspace', {} as Input, {} as Session)).rejects.toThrow('cannot name an instance');
 });
 
 it('host keys replace those of the same host, so that a key that was changed does not stay', () => {
@@ -73,6 +97,26 @@ it('a name that is another instance’s, or that two have, leads to neither', as
     ...['a', 'b', 'c', 'e'].map((letter) => `Host i-${letter.repeat(12)} i-${letter.repeat(12)}.berth`),
     'Host i-ffffffffffff i-ffffffffffff.berth lab.berth',
   ]);
+});
+
+it('who is not let in by a host of the cluster alone hears why, and others hear ssh', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'berth-ssh-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const login = async (host: string, code: number): Promise<string> => {
+    writeFileSync(join(folder, 'ssh'), `#!/bin/sh\nexit ${code}\n`, { mode: 0o755 });
+    const answer = json(200, { ...running({ host, known_hosts: null }), name: null });
+    const env = { HOME: folder, PATH: `${folder}:/usr/bin:/bin` };
+    vi.stubEnv('PATH', env.PATH);
+    const ran = await berth(['ssh', 'i-aaaaaaaaaaaa'], [answer], [], { env });
+    expect(ran.code).toBe(code);
+    return ran.said;
+  };
+  expect(await login('berth-ssh.berth-system.svc', 255)).toBe(
+    'berth-ssh.berth-system.svc is a host that only programs in the cluster find. The operator gives others one: ssh.publicHost of the chart.',
+  );
+  expect(await login('berth-ssh.berth-system.svc', 1)).toBe('');
+  expect(await login('svc.example.com', 255)).toBe('');
 });
 
 describe('a file of the user', () => {

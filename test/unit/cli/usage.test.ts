@@ -23,7 +23,7 @@ it('knows a command of the operator from one of renters by its second word', asy
 
 it('tells what a command of the operator takes, without a cluster', async () => {
   const help = (await berth('--help')).stdout;
-  const names = ['keys create', 'ssh-config', 'doctor', 'export-usage', 'host-key'];
+  const names = ['keys create', 'ssh-config', 'doctor', 'export-usage', 'host-key', 'uninstall'];
   for (const name of names) expect(help).toMatch(new RegExp(`^  ${name} `, 'm'));
   const { stdout } = await berth('keys', 'create', '--help');
   expect(stdout).toMatch(/^Usage: berth keys create \[-n NAMESPACE\] .*\n\nCreate an API key and print its token\.\n$/);

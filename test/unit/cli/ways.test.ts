@@ -72,7 +72,12 @@ const LIVE = {
   state: 'running',
   reason: 'Running',
   message: '',
-  ssh: { host: 'gpu.example.com', port: 2222, user: 'i-live5adrq5gx', known_hosts: 'gpu.example.com ssh-ed25519 AAAA' },
+  ssh: {
+    host: 'gpu.example.com',
+    port: 2222,
+    user: 'i-live5adrq5gx',
+    known_hosts: '[gpu.example.com]:2222 ssh-ed25519 AAAA',
+  },
 };
 const KEY = {
   id: 1234567890,

@@ -53,6 +53,16 @@ describe('readConfig', () => {
       expect(() => readConfig({ BERTH_DEFAULT_POOL: text })).toThrow(words);
   });
 
+  it('reads how long API keys live', () => {
+    expect(readConfig({}).keyDays).toEqual({ default: 0, max: 0 });
+    const days = { BERTH_KEY_DEFAULT_DAYS: '30', BERTH_KEY_MAX_DAYS: '90' };
+    expect(readConfig(days).keyDays).toEqual({ default: 30, max: 90 });
+    expect(() => readConfig({ ...days, BERTH_KEY_MAX_DAYS: '7' })).toThrow(
+      'BERTH_KEY_DEFAULT_DAYS: 30 is more than BERTH_KEY_MAX_DAYS, which is 7',
+    );
+    expect(() => readConfig({ BERTH_KEY_MAX_DAYS: '-1' })).toThrow(/BERTH_KEY_MAX_DAYS/);
+  });
+
   it('takes proxies as a number or as subnets', () => {
     expect(readConfig({ BERTH_TRUST_PROXY: '2' }).trustProxy).toBe(2);
     expect(readConfig({ BERTH_TRUST_PROXY: '10.0.0.0/8, 127.0.0.1' }).trustProxy).toBe('10.0.0.0/8, 127.0.0.1');

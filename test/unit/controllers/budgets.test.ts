@@ -89,7 +89,7 @@ describe('a claim', () => {
     expect([claimed(), ready('a')?.reason, budgets.look('default')]).toEqual([[], 'Pending', undefined]);
     recorded.now = known;
     budgets.look('default');
-    expect(woken).toEqual(['default/a']);
+    expect(new Set(woken)).toEqual(new Set(['default/a']));
     await reconcile('a');
     expect(claimed()).toEqual(['a']);
   });
@@ -284,7 +284,7 @@ describe('a budget of a key', () => {
           ...metadata,
           resourceVersion: `77${startRequest}`,
           generation: (metadata.generation ?? 1) + 1,
-          annotations: { ...metadata.annotations, [STARTED_BY]: by },
+          annotations: { ...metadata.annotations, [STARTED_BY]: `${startRequest} ${by}` },
         },
         spec: { ...spec, startRequest },
         ...(status && { status }),

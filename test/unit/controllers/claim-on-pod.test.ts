@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
+import { MEANINGS } from '../../../src/http/features/instances/claim-waiter.ts';
 import { AlreadyExistsError, ForbiddenError, TimeoutError } from '../../../src/kube/errors.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 import { type InstanceTemplate, templateHash } from '../../../src/resources/instance-template.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
+import { READY_REASONS, type ReadyReason } from '../../../src/resources/instances/instance-state.ts';
 import type { FakeClock } from '../../support/fake-clock.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
 import { claimedPod, claimOn, gpuInstance, gpuNode, gpuPod } from '../../support/inventory-world.ts';
@@ -10,6 +12,10 @@ import { waitFor } from '../../support/wait-for.ts';
 
 /** On a pod that bears no claim: whose it is. */
 const WITHOUT_CLAIM = { 'berth.dev/claim': '{"instance":"uid-one"}' };
+/** What a client that queues is told as a refusal, of an instance that waits: it withdraws what nobody wrote to since. */
+const REFUSED = (Object.keys(READY_REASONS) as ReadyReason[]).filter(
+  (reason) => READY_REASONS[reason].state === 'pending' && MEANINGS[reason] === 'refused',
+);
 const EXISTS = new AlreadyExistsError({ message: 'there', status: 409, reason: 'AlreadyExists' });
 const FORBIDDEN = new ForbiddenError({ message: 'not here', status: 403, reason: 'Forbidden' });
 const NO_ANSWER = new TimeoutError({ message: 'no answer', status: 0, reason: 'Timeout' });
@@ -100,6 +106,19 @@ test.each<[string, GpuInstance]>([
   expect(w.createdPods().map(({ metadata }) => metadata.annotations)).toEqual([WITHOUT_CLAIM]);
 });
 
+test.each(REFUSED)(
+  'an instance that says %s has its claim in its status, whatever its client asked',
+  async (reason) => {
+    const lastTransitionTime = '2026-01-01T00:00:00Z';
+    const conditions = [{ type: 'Ready', status: 'False' as const, reason, message: '', lastTransitionTime }];
+    const one = held(gpuInstance('one', { ...ALL, onNoCapacity: 'Queue' }, { conditions }));
+    const w = world({ createPod: (pod) => Promise.resolve(made(pod)) }, one);
+    await w.reconcile('one');
+    expect(w.status()?.claim?.node).toBe('n');
+    expect(w.createdPods().map(({ metadata }) => metadata.annotations)).toEqual([WITHOUT_CLAIM]);
+  },
+);
+
 test('a new leader counts a claim that is on a pod alone, and grants nothing of it', async () => {
   const w = world({ createPod: (pod) => Promise.resolve(made(pod)) });
   w.pods.upsert(claimedPod(gpuInstance('one', ALL), claimOn('n', { gpuCount: 8 })));
@@ -182,6 +201,16 @@ test('a creation without an answer keeps no place when nobody wants the instance
   expect(w.held()).toBe(0);
 });
 
+test('a creation without an answer keeps no place when the finalizer of another keeps the instance', async () => {
+  const w = world({ createPod: () => Promise.reject(NO_ANSWER) });
+  await expect(w.reconcile('one')).rejects.toThrow('no answer');
+  const one = gpuInstance('one', ALL);
+  const metadata = { ...one.metadata, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['foregroundDeletion'] };
+  w.instances.upsert({ ...one, metadata: { ...metadata, resourceVersion: '2' } });
+  await w.reconcile('one');
+  expect(w.held()).toBe(0);
+});
+
 test('a pod that is gone before the status knew of it counts as a failed start', async () => {
   const w = world({ createPod: (pod) => Promise.resolve(made(pod)) });
   await w.reconcile('one');
@@ -197,6 +226,11 @@ test('a pod that is gone before the status knew of it counts as a failed start',
 test.each([
   ['stopped', { powerState: 'Stopped' as const }, {}],
   ['deleted', {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }],
+  [
+    'kept by the finalizer of another',
+    {},
+    { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['foregroundDeletion'] },
+  ],
 ])('an instance that is %s while its claim is on its pod ends with that claim', async (_what, spec, metadata) => {
   const one = held(gpuInstance('one', { ...ALL, ...spec }));
   const w = world({}, { ...one, metadata: { ...one.metadata, ...metadata } });

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { diskGroupOf } from '../../../src/controllers/gpu-instance/decide/pod/disk-group.ts';
 import type { PodInput } from '../../../src/controllers/gpu-instance/decide/pod/desired-pod.ts';
 import { settingsOf } from '../../../src/controllers/gpu-instance/decide/settings.ts';
 import { hasMonitor } from '../../../src/resources/pod/monitor.ts';
@@ -6,6 +7,8 @@ import { gpuInstance } from '../../support/inventory-world.ts';
 import { podOf } from '../../support/pod-of.ts';
 
 const GIB = 2 ** 30;
+const GROUPS = 'openshift.io/sa.scc.supplemental-groups';
+const USERS = 'openshift.io/sa.scc.uid-range';
 
 /** On a node whose machine has something to give. */
 function madePod(over: Partial<PodInput> = {}) {
@@ -19,6 +22,15 @@ function madePod(over: Partial<PodInput> = {}) {
   });
 }
 
+test("credentials for Berth's images come after those of the tenant", () => {
+  const instance = gpuInstance('one', { imagePullSecrets: [{ name: 'team' }] });
+  expect(podOf(instance, { hasPullSecret: true }).spec?.imagePullSecrets).toEqual([
+    { name: 'team' },
+    { name: 'berth.image-pull' },
+  ]);
+  expect(podOf(gpuInstance('one')).spec).not.toHaveProperty('imagePullSecrets');
+});
+
 // The 64 MiB of a runtime break PyTorch's DataLoader and NCCL.
 test('shared memory is half of the memory', () => {
   const { volumes, containers } = madePod().spec ?? {};
@@ -30,6 +42,18 @@ test('shared memory is half of the memory', () => {
 test('on a PersistentVolumeClaim users other than root can write, and a folder of the node needs nothing for it', () => {
   expect(madePod().spec?.securityContext).toMatchObject({ fsGroup: 1000, fsGroupChangePolicy: 'OnRootMismatch' });
   expect(madePod({ diskPersistent: false }).spec?.securityContext?.fsGroup).toBeUndefined();
+});
+
+test.each<[string, Record<string, string> | undefined, number]>([
+  ['nobody annotates', undefined, 1000],
+  ['OpenShift annotates', { [GROUPS]: '1000680000/10000', [USERS]: '1000690000/10000' }, 1_000_680_000],
+  ['an older OpenShift annotates', { [USERS]: '1000690000/10000' }, 1_000_690_000],
+  ['has two ranges', { [GROUPS]: '1000680000-1000689999,5-9' }, 1_000_680_000],
+  ['would give the group of root', { [GROUPS]: '0/10' }, 1000],
+  ['has more than a group can be', { [GROUPS]: '4294967296/10' }, 1000],
+  ['has no range', { [GROUPS]: 'x' }, 1000],
+])('the group of the disks of a namespace that %s', (_name, annotations, group) => {
+  expect(diskGroupOf({ metadata: { name: 'team', ...(annotations && { annotations }) } })).toBe(group);
 });
 
 test('beside a PersistentVolumeClaim a container writes no more to the node than its share, and requests nothing', () => {

@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createEndingMetric } from '../../../src/controllers/gpu-instance/start-metric.ts';
 import { createFleetMetrics } from '../../../src/controllers/fleet-metrics.ts';
 import type { Node } from '../../../src/kube/types.ts';
@@ -175,6 +175,58 @@ it('disks count that were to go with their instance and have none', async () => 
   expect(await world.values('berth_orphaned_disks')).toEqual(['0']);
   world.disks.upsert(disk('lost-disk', 'Delete'));
   expect(await world.values('berth_orphaned_disks')).toEqual(['1']);
+});
+
+describe('disks that are kept although their instances are gone', () => {
+  const kept = (name: string, gb: number, namespace: string, labels: Record<string, string>) => ({
+    metadata: { name, namespace, labels, resourceVersion: '1' },
+    spec: { resources: { requests: { storage: `${gb}Gi` } } },
+  });
+  const of = (name: string) => ({ 'berth.dev/retained-from': name });
+
+  function keeping(namesTenants: boolean) {
+    const world = shown(undefined, namesTenants);
+    world.show();
+    world.instances.upsert(gpuInstance('there'));
+    for (const disk of [
+      kept('there-disk', 700, 'default', { 'berth.dev/disk-policy': 'Retain' }),
+      kept('one-disk', 10, 'default', of('one')),
+      kept('two-disk', 20, 'default', { ...of('two'), 'berth.dev/disk-policy': 'Delete' }),
+      kept('one-disk', 40, 'acme', of('one')),
+      kept('database', 900, 'acme', {}),
+    ]) {
+      world.disks.upsert(disk);
+    }
+    return world;
+  }
+
+  it('count by tenant, with their size', async () => {
+    const world = keeping(true);
+    expect(await world.values('berth_kept_disks')).toEqual(['{tenant="acme"} 1', '{tenant="default"} 2']);
+    expect(await world.values('berth_kept_disk_bytes')).toEqual([
+      `{tenant="acme"} ${40 * 2 ** 30}`,
+      `{tenant="default"} ${30 * 2 ** 30}`,
+    ]);
+  });
+
+  it('name no tenant unless the operator asks for it', async () => {
+    const world = keeping(false);
+    expect(await world.values('berth_kept_disks')).toEqual(['{tenant="other"} 3']);
+    expect(await world.values('berth_kept_disk_bytes')).toEqual([`{tenant="other"} ${70 * 2 ** 30}`]);
+  });
+
+  it('name the thousand tenants that keep most, and sum the rest', async () => {
+    const world = shown();
+    world.show();
+    for (let index = 0; index < 1_002; index += 1) {
+      world.disks.upsert(kept('one-disk', index < 2 ? 1 : 5, `t${index}`, of('one')));
+    }
+    const series = await world.values('berth_kept_disk_bytes');
+    expect([series.length, series.find((line) => line.includes('other'))]).toEqual([
+      1_001,
+      `{tenant="other"} ${2 * 2 ** 30}`,
+    ]);
+  });
 });
 
 function claimed(name: string): GpuInstance {

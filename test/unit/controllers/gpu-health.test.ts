@@ -222,9 +222,9 @@ describe('what is told', () => {
         eventsOf(before, after).map(({ type, reason, message }) => `${type} ${reason} ${message}`),
       ),
     ).toEqual([
-      ['Warning GPUBecameUnhealthy GPU b is unhealthy, as the device plugin of the node reports.'],
+      ['Warning GPUBecameUnhealthy GPU b is unhealthy, as the node reports.'],
       [],
-      ['Warning GPUBecameUnhealthy GPU a is unhealthy, as the device plugin of the node reports.'],
+      ['Warning GPUBecameUnhealthy GPU a is unhealthy, as the node reports.'],
       ['Normal GPURecovered The GPUs of the instance are healthy again.'],
       [],
     ]);
@@ -250,4 +250,55 @@ describe('what is told', () => {
 
 test('the choice is not part of what a start depends on: to change it starts nothing that ended', () => {
   expect(startHash(gpuInstance('one', RESTART).spec)).toBe(startHash(gpuInstance('one').spec));
+});
+
+describe('GPUs that Dynamic Resource Allocation gave out', () => {
+  const device = (name: string, isTainted = false) => ({
+    driver: 'gpu.nvidia.com',
+    pool: 'n',
+    device: name,
+    uuid: `GPU-${name}`,
+    isTainted,
+  });
+  const look = (instance: GpuInstance, devices: Observed['devices'] = [], over: Partial<Observed> = {}) =>
+    observed({ instance, pod: podWith(undefined), devices, ...over });
+
+  test('stand in the status while the start lasts, in its bill, and not in the next start', () => {
+    const first = { ...running(), status: statusOf(look(running(), [device('gpu-0'), device('gpu-3')]), SSH) };
+    const [a, b] = ['gpu-0', 'gpu-3'].map((name) => ({
+      driver: 'gpu.nvidia.com',
+      pool: 'n',
+      device: name,
+      uuid: `GPU-${name}`,
+    }));
+    expect(first.status.devices).toEqual([a, b]);
+    // The claim is gone before the pod, and a cache may not have it yet.
+    const later = { ...first, status: statusOf(look(first), SSH) };
+    expect(later.status.devices).toEqual([a, b]);
+    const status = { ...later.status, stages: { ...later.status.stages, started: EARLIER } };
+    const ended = {
+      ...later,
+      status: endedStatus({ ...later, status }, { reason: 'Stopped', message: 'Stopped.' }, NOW),
+    };
+    const ending = endingOf(ended.status);
+    if (ending === undefined) throw new Error('it has no ending');
+    const released = releasedStatus(ended, ending, NOW + SECOND);
+    expect(released.intervals?.at(-1)?.devices).toEqual([a, b]);
+    expect(released).not.toHaveProperty('devices');
+  });
+
+  test('are unhealthy with a taint, and leave after a minute where the owner wants it', () => {
+    const sick = look(running(RESTART), [device('gpu-0', true), device('gpu-3')]);
+    expect(gpuHealthy(sick)).toMatchObject({ status: 'False', message: expect.stringMatching(/^GPU GPU-gpu-0 is /) });
+    const status = statusOf(sick, SSH);
+    expect(status.unhealthyGPUs).toEqual([{ id: 'GPU-gpu-0', since: at(0) }]);
+    const next = (seconds: number) =>
+      planNext(look({ ...running(RESTART), status }, sick.devices, { now: NOW + seconds * SECOND, node: readyNode() }));
+    expect(next(30)).not.toMatchObject({ ending: { reason: 'GPUUnhealthy' } });
+    expect(JSON.stringify(next(61))).toContain('GPUUnhealthy');
+    expect(gpuHealthy(look({ ...running(), status }, [device('gpu-0'), device('gpu-3')]))).toMatchObject({
+      status: 'True',
+      reason: 'Recovered',
+    });
+  });
 });

@@ -5,7 +5,8 @@ import { createHistoryController } from '../../../src/controllers/history/contro
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { ConflictError, NotFoundError } from '../../../src/kube/errors.ts';
 import { keyOf } from '../../../src/kube/types.ts';
-import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
+import { ANSWERED, type GpuInstance, type GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
+import { REQUEST_HASH } from '../../../src/resources/ids.ts';
 import { ENDED_AT, HISTORY_OF, type InstanceHistory } from '../../../src/resources/instance-history.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 import { FakeStore } from '../../support/fake-store.ts';
@@ -145,6 +146,39 @@ describe('histories of instances', () => {
     expect(stored.size).toBe(1);
     await clock.advance(3_600_000 + 20 * 60_000);
     expect(stored.size).toBe(0);
+  });
+
+  it('tell the end at once, since nothing else does', async () => {
+    const { calls, clock, instances, lead, reasons } = world();
+    await lead();
+    instances.put(waits('one', 'CrashLoop'));
+    await clock.advance(1000);
+    instances.remove('default/one');
+    await settle();
+    expect([calls, reasons('uid-one')]).toEqual([['create h-uid-one'], ['Deleted']]);
+    await clock.advance(20_000);
+    expect(calls).toHaveLength(1);
+  });
+
+  it('keep that their instance answered a request, from the moment on that it may', async () => {
+    const { calls, clock, instances, lead, stored } = world();
+    const isAnswer = () => stored.get('default/h-uid-one')?.metadata.annotations?.[ANSWERED] !== undefined;
+    const made = (annotations: Record<string, string>, status: GpuInstanceStatus = {}): GpuInstance => {
+      const { metadata, ...rest } = waits('one', 'Pending', { incarnation: 0, ...status });
+      return { ...rest, metadata: { ...metadata, annotations: { [REQUEST_HASH]: 'hash', ...annotations } } };
+    };
+    await lead();
+    instances.put(made({}));
+    await clock.advance(16_000);
+    expect(isAnswer()).toBe(false);
+    instances.put(made({ [ANSWERED]: 'true' }));
+    await clock.advance(16_000);
+    expect([isAnswer(), calls.length]).toEqual([true, 2]);
+    // Its tenant takes the mark away.
+    instances.put(made({}));
+    instances.remove('default/one');
+    await clock.advance(16_000);
+    expect(isAnswer()).toBe(true);
   });
 
   it('miss nothing that the status still says after a leader died, and end with instances that went meanwhile', async () => {

@@ -81,7 +81,7 @@ function world(spec: Partial<GpuPoolSpec>, nodes: Node[]) {
       log,
       pulls: own,
       fence: new Fence(clock, log),
-      config: { namespace: 'berth-system', toolsImage: 'tools' },
+      config: { namespace: 'berth-system', toolsImage: 'tools', imagePullSecrets: [] },
     }) as unknown as Parameters<typeof reconcilePool>[0];
   const look = (own = pulls) => reconcilePool(deps(own), 'p', new AbortController().signal);
   /** What the kubelet says about every pod, or about that of one node. */
@@ -287,6 +287,7 @@ describe('a pod that pulls', () => {
     image: 'a:1',
     namespace: 'berth-system',
     toolsImage: 'tools',
+    imagePullSecrets: ['of-berth'],
   });
 
   test('takes no GPU, no rights and no place of an instance', () => {
@@ -303,7 +304,7 @@ describe('a pod that pulls', () => {
     expect(spec).toMatchObject({
       priorityClassName: 'berth-image-pulls',
       automountServiceAccountToken: false,
-      imagePullSecrets: [{ name: 'own' }],
+      imagePullSecrets: [{ name: 'own' }, { name: 'of-berth' }],
     });
     expect(containers[0]).toMatchObject({ image: 'a:1', imagePullPolicy: 'IfNotPresent' });
   });

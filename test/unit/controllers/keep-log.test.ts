@@ -26,10 +26,13 @@ const log = pino({ level: 'silent' });
 const AT = '2026-01-01T00:00:00.000000001Z';
 const never = new AbortController().signal;
 
-function subject(main: object = { state: { terminated: { exitCode: 3 } } }, runs = false): LogSubject {
+function subject(
+  main: object = { state: { terminated: { exitCode: 3 } } },
+  phase: LogSubject['phase'] = 'ended',
+): LogSubject {
   const labels = { 'berth.dev/instance': 'one', 'berth.dev/instance-uid': 'uid-one' };
   const pod = startedPod({ containerStatuses: [{ name: 'main', ...main }] } as never, { name: 'one-4', labels });
-  return { pod, runs };
+  return { pod, phase };
 }
 
 /** A kubelet with these logs, and an API server that keeps InstanceLogs. */
@@ -114,7 +117,7 @@ describe('the end of a log', () => {
   it('has that of the container before the last restart, where there was one', async () => {
     const last = { lastState: { terminated: { containerID: 'c1', exitCode: 1 } } };
     const { asked, keeper, stored } = world({ now: ['again'], previous: ['it crashed'] });
-    await keeper.keep(subject({ state: { running: {} }, ...last }, true), never);
+    await keeper.keep(subject({ state: { running: {} }, ...last }, 'running'), never);
     const spec = stored.get('l-uid-one-4')?.spec;
     expect(unpackLines(spec?.previous ?? '').map(({ text }) => text)).toEqual(['it crashed']);
     expect(asked.map(({ previous, tailLines }) => [previous, tailLines])).toEqual([
@@ -130,13 +133,32 @@ describe('the end of a log', () => {
   it('has the last words, and loses none where the kubelet has removed the container meanwhile', async () => {
     const logs = { now: ['working'] as string[] };
     const { keeper, kept } = world(logs);
-    await keeper.keep(subject({ state: { running: {} } }, true), never);
+    await keeper.keep(subject({ state: { running: {} } }, 'running'), never);
     logs.now = ['working', 'saved on TERM'];
     await keeper.keep(subject(), never);
     expect(kept()).toEqual(['working', 'saved on TERM']);
     logs.now = [];
     await keeper.keep(subject(), never);
     expect(kept()).toEqual(['working', 'saved on TERM']);
+  });
+
+  it('has the last words of a program that is followed to its end, whose container the kubelet removes then', async () => {
+    const logs = { now: ['working', 'saved on TERM'] };
+    const { asked, keeper, kept } = world(logs);
+    await keeper.keep(subject({ state: { running: {} } }, 'ending'), never);
+    logs.now = [];
+    await keeper.keep(subject(), never);
+    expect([kept(), asked.map(({ follow }) => follow)]).toEqual([
+      ['working', 'saved on TERM'],
+      ['true', undefined],
+    ]);
+  });
+
+  it('is not followed when the program floods it', async () => {
+    const { keeper, kept } = world({ now: Array.from({ length: 17 }, () => 'x'.repeat(1024 * 1024)) });
+    const flood = subject({ state: { running: {} } }, 'ending');
+    await expect(keeper.keep(flood, never)).rejects.toThrow('floods');
+    expect(kept()).toBeUndefined();
   });
 
   it('has a schema that the API server takes', () => {
@@ -156,7 +178,7 @@ describe('logs that are kept before a pod goes', () => {
     expect([logs.isOver('k', subject()), woken]).toEqual([true, ['k']]);
   });
 
-  it('are waited for no longer than two seconds, each, and however many there are', async () => {
+  it('are waited for no longer than two seconds, and ten once the container has ended, however many there are', async () => {
     const clock = fakeClock();
     const woken: string[] = [];
     let begun = 0;
@@ -166,11 +188,16 @@ describe('logs that are kept before a pod goes', () => {
     };
     const logs = new LogTakes({ keep, clock, log });
     logs.source.start((key) => woken.push(key));
-    for (let index = 0; index < 40; index += 1) logs.isOver(`k${index}`, subject());
+    const running = subject(undefined, 'running');
+    for (let index = 0; index < 40; index += 1) logs.isOver(`k${index}`, index < 20 ? running : subject());
     await settle();
     expect(begun).toBe(8);
     await clock.advance(1_999);
     expect(woken).toHaveLength(0);
+    await clock.advance(1);
+    expect([new Set(woken).size, logs.isOver('k19', running)]).toEqual([20, true]);
+    await clock.advance(7_999);
+    expect(new Set(woken).size).toBe(20);
     await clock.advance(1);
     expect([new Set(woken).size, logs.isOver('k39', subject())]).toEqual([40, true]);
   });
@@ -183,14 +210,74 @@ describe('logs that are kept before a pod goes', () => {
   });
 
   it('are read again once the container has ended', async () => {
-    const seen: boolean[] = [];
-    const keep = ({ runs }: LogSubject): Promise<void> => Promise.resolve(void seen.push(runs));
+    const seen: string[] = [];
+    const keep = ({ phase }: LogSubject): Promise<void> => Promise.resolve(void seen.push(phase));
     const logs = new LogTakes({ keep, clock: fakeClock(), log });
-    for (const runs of [true, true, false, false]) {
-      logs.isOver('k', subject(undefined, runs));
+    for (const phase of ['running', 'running', 'ended', 'ended'] as const) {
+      logs.isOver('k', subject(undefined, phase));
       await settle();
     }
-    expect(seen).toEqual([true, false]);
+    expect(seen).toEqual(['running', 'ended']);
+  });
+
+  /** Logs that a test lets end or fail, by the order in which their reading began. */
+  function readings() {
+    const clock = fakeClock();
+    const begun: (PromiseWithResolvers<void> & LogSubject & { signal: AbortSignal })[] = [];
+    const keep = (one: LogSubject, signal: AbortSignal): Promise<void> => {
+      const reading = Promise.withResolvers<void>();
+      signal.addEventListener('abort', () => reading.reject(new Error('aborted')));
+      begun.push({ ...reading, ...one, signal });
+      return reading.promise;
+    };
+    const logs = new LogTakes({ keep, clock, log });
+    return { begun, clock, logs, phases: () => begun.map(({ phase }) => phase), stop: logs.source.start(() => {}) };
+  }
+  const ended = subject();
+
+  it('are followed while the program ends, and read only once', async () => {
+    const { begun, logs, phases } = readings();
+    logs.follow('k', ended.pod);
+    logs.follow('k', ended.pod);
+    expect(logs.isOver('k', ended)).toBe(false);
+    begun[0]?.resolve();
+    await settle();
+    expect([logs.isOver('k', ended), phases()]).toEqual([true, ['ending']]);
+  });
+
+  it('are read when the program has ended, if what was followed broke off', async () => {
+    const { begun, logs, phases } = readings();
+    logs.follow('k', ended.pod);
+    begun[0]?.reject(new Error('cut'));
+    await settle();
+    expect(logs.isOver('k', ended)).toBe(false);
+    await settle();
+    begun[1]?.resolve();
+    await settle();
+    expect([logs.isOver('k', ended), phases()]).toEqual([true, ['ending', 'ended']]);
+  });
+
+  it('hold a pod for ten seconds after its end, however long they are followed', async () => {
+    const { begun, clock, logs } = readings();
+    logs.follow('k', ended.pod);
+    await clock.advance(60_000);
+    expect(logs.isOver('k', ended)).toBe(false);
+    await clock.advance(9_999);
+    expect([logs.isOver('k', ended), begun[0]?.signal.aborted]).toEqual([false, false]);
+    await clock.advance(1);
+    expect([logs.isOver('k', ended), begun[0]?.signal.aborted]).toEqual([true, true]);
+  });
+
+  it('are followed of sixteen pods of a tenant at once, and of none that goes or whose leader ends', async () => {
+    const { begun, logs, phases, stop } = readings();
+    for (let index = 0; index < 40; index += 1) logs.follow(`k${index}`, ended.pod);
+    expect(phases()).toHaveLength(16);
+    logs.leave('k0', ended.pod);
+    await settle();
+    logs.follow('k20', ended.pod);
+    expect(begun.map(({ signal }) => signal.aborted)).toEqual([true, ...Array.from({ length: 16 }, () => false)]);
+    stop();
+    expect(begun.every(({ signal }) => signal.aborted)).toBe(true);
   });
 });
 

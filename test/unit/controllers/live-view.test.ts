@@ -36,7 +36,7 @@ test('a pod that only the cache has is gone', async () => {
 });
 
 test('a pod of that name that does not belong to the instance does not count', async () => {
-  const foreign = startedPod({}, { uid: 'pod-9', labels: {} });
+  const foreign = startedPod({}, { uid: 'pod-9', annotations: {} });
   expect((await view(CACHED, foreign))?.pods).toEqual([EARLIER]);
 });
 

@@ -1,11 +1,12 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { isPodOf } from '../../../src/controllers/gpu-instance/decide/pod/pod-facts.ts';
 import { podRepair } from '../../../src/controllers/gpu-instance/decide/pod/repair-patch.ts';
 import { ForbiddenError } from '../../../src/kube/errors.ts';
 import type { Pod } from '../../../src/kube/types.ts';
-import { instanceUidsOf, ownerOf } from '../../../src/resources/pod/owner.ts';
+import { instanceUidOf, ownerOf } from '../../../src/resources/pod/owner.ts';
+import { POD_FINALIZER } from '../../../src/resources/pod/pod-finalizer.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
-import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
+import { claimOn, gpuInstance, gpuPod } from '../../support/inventory-world.ts';
 
 const ONE = held(gpuInstance('one'));
 const OTHER = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'other', uid: 'uid-other', controller: true };
@@ -72,6 +73,69 @@ test.each(CHANGES)('an instance whose pod has %s can be deleted, and its GPU is 
   }
 });
 
+/** What a tenant can write to a pod of its own. */
+const FORGED: [string, Partial<Pod['metadata']>][] = [
+  ['the labels', {}],
+  ['the labels and the owner', { ownerReferences: [ownerOf(ONE)] }],
+  ['the labels, the owner and the finalizer', { ownerReferences: [ownerOf(ONE)], finalizers: [POD_FINALIZER, 'x/y'] }],
+  ['the labels, and an end in a year', { deletionTimestamp: '2027-01-01T00:00:00Z', finalizers: ['x/y'] }],
+];
+
+describe.each(FORGED)('a pod that a tenant made with %s of its instance', (_, marks) => {
+  function forged(name: string, gpus = 1): Pod {
+    const { metadata, ...pod } = gpuPod(name, 'n', { gpus });
+    const labels = { 'berth.dev/instance': 'one', 'berth.dev/instance-uid': 'uid-one' };
+    return { ...pod, metadata: { ...metadata, uid: `uid-${name}`, labels, ...marks } };
+  }
+
+  /** What was written to other pods than those that Berth made. */
+  const written = ({ writes }: ReturnType<typeof controllerWorld>) =>
+    writes.filter(({ kind, name }) => kind === 'Pod' && name !== 'one-1');
+
+  test.each([true, false])(
+    'stays as it is, and no start and no end waits for it; claim on pod: %s',
+    async (claimOnPod) => {
+      const world = controllerWorld(undefined, undefined, { takesChanges: true, claimOnPod });
+      world.pods.upsert(forged('mine'));
+      world.pods.upsert(forged('one-7'));
+      world.instances.upsert(ONE);
+      await world.reconcile('one');
+      await world.reconcile('one');
+      const started = world.instances.store.get('default/one');
+      expect(started?.status?.claim).toBeDefined();
+      expect(world.createdPods().map(({ metadata }) => metadata.name)).toEqual(['one-1']);
+      const { metadata, spec, status } = started ?? ONE;
+      const change = { generation: 2, resourceVersion: '950', deletionTimestamp: '2026-01-01T00:00:00Z' };
+      world.instances.upsert({ spec, ...(!claimOnPod && status && { status }), metadata: { ...metadata, ...change } });
+      await world.reconcile('one');
+      await world.reconcile('one');
+      expect(world.instances.store.get('default/one')?.metadata.finalizers).toEqual([]);
+      expect(written(world)).toEqual([]);
+    },
+  );
+
+  test('has no place in the instance, and hides none of what it claims', async () => {
+    const world = controllerWorld(undefined, undefined, { takesChanges: true });
+    const status = { claim: claimOn('n', { gpuCount: 4 }), incarnation: 1, podName: 'one-1' };
+    world.instances.upsert(held(gpuInstance('one', {}, status)));
+    world.pods.upsert(forged('mine', 4));
+    expect(world.inventory.viewOf('n')?.used['nvidia.com/gpu']).toBe(8);
+  });
+
+  test('is not taken for the pod of its next start', () => {
+    expect(isPodOf(ONE, forged('one-1'))).toBe(false);
+  });
+});
+
+test('a pod that the status names is of its claim, whatever its marks are', () => {
+  const world = controllerWorld();
+  const { metadata, ...pod } = gpuPod('one-1', 'n', { gpus: 4 });
+  const status = { claim: claimOn('n', { gpuCount: 4 }), incarnation: 1, podName: 'one-1', podUid: 'uid-pod' };
+  world.instances.upsert(held(gpuInstance('one', {}, status)));
+  world.pods.upsert({ ...pod, metadata: { ...metadata, uid: 'uid-pod' } });
+  expect(world.inventory.viewOf('n')?.used['nvidia.com/gpu']).toBe(4);
+});
+
 test('a pod of an earlier release is known by the status, whatever its marks say, and gets the annotation', () => {
   const pod: Pod = { metadata: { name: 'one-2', namespace: 'default', uid: 'uid-pod', ownerReferences: [OTHER] } };
   const status = { claim: claimOn('n'), incarnation: 2, podName: 'one-2', podUid: 'uid-pod' };
@@ -91,6 +155,6 @@ test('an annotation that is not as the controller writes it names no instance', 
     ' {"instance":"uid-one"}',
     `{"instance":"${'u'.repeat(65)}"}`,
   ]) {
-    expect(instanceUidsOf({ metadata: { name: 'x', annotations: { 'berth.dev/claim': text } } })).toEqual([]);
+    expect(instanceUidOf({ metadata: { name: 'x', annotations: { 'berth.dev/claim': text } } })).toBeUndefined();
   }
 });

@@ -122,7 +122,7 @@ function replica(clock = fakeClock()) {
       return Promise.resolve(record);
     },
   };
-  const deps = { client, clock, unrecorded, stores: { pods: { by: () => [] } } };
+  const deps = { client, clock, unrecorded, stores: { pods: { by: () => [], get: () => undefined } } };
   const run = { deps, key: 'default/one', context: { log: LOG } } as unknown as Run;
   const woken: string[] = [];
   return {
@@ -179,6 +179,17 @@ test('a leader who follows within the hour writes what the one before could not,
   lead();
   expect(woken()).toEqual(['default/one']);
   await clock.advance(3 * HOUR);
+  await write();
+  expect(specs()).toMatchObject([{ gpuSeconds: 600, endedAt: new Date(NOW).toISOString() }]);
+});
+
+test('a replica whose clock was hours ahead when an instance went bills none of them once it leads', async () => {
+  const { clock, lead, vanish, write, specs } = replica();
+  clock.jumpWall(2 * HOUR);
+  vanish(STARTED);
+  await clock.advance(20_000);
+  clock.jumpWall(-2 * HOUR);
+  lead();
   await write();
   expect(specs()).toMatchObject([{ gpuSeconds: 600, endedAt: new Date(NOW).toISOString() }]);
 });
@@ -255,6 +266,17 @@ test('an instance that goes while its claim is on its pod alone had a place too'
   const before = claimingCache(cacheOf<Pod>([claimedPod(one, claimOn('n'))]), [one]).store.get('default/one');
   unrecorded.noteChange({ key: 'default/one', before, after: undefined });
   expect(unrecorded.withKey('default/one').map(({ instance }) => instance)).toEqual([before]);
+});
+
+test('marks of instances that went before they were made are no more than so many', () => {
+  const unrecorded = new UnrecordedInstances(LOG, fakeClock());
+  const open = gpuInstance('one', {}, CLAIMED);
+  const uidOf = (uid: string) => ({ ...open, metadata: { ...open.metadata, uid } });
+  unrecorded.markRecorded(uidOf('first'));
+  for (let index = 0; index < 65_536; index++) unrecorded.markRecorded(uidOf(`gone-${index}`));
+  for (const uid of ['first', 'gone-65535'])
+    unrecorded.noteChange({ key: 'default/one', before: uidOf(uid), after: undefined });
+  expect(unrecorded.all().map(({ metadata }) => metadata.uid)).toEqual(['first']);
 });
 
 test('an instance that goes while no controller leads has its usage recorded by the next leader', () => {

@@ -60,6 +60,8 @@ describe('the condition of a server outside', () => {
     ['InvalidCABundle', { caBundle: 'none' }],
     ['InvalidURL', { baseURL: 'http://api.example.com/v1' }],
     ['InvalidURL', { baseURL: 'https://169.254.169.254/v1' }],
+    ['InvalidURL', { baseURL: 'https://[fd00:ec2::254]/v1' }],
+    ['InvalidURL', { baseURL: 'https://[64:ff9b::a9fe:a9fe]/v1' }],
     ['AddressRefused', { baseURL: 'https://localhost/v1' }],
   ])('says %s for %j', async (reason, spec, more) => {
     expect((await look(spec, more)).slice(0, 2)).toEqual([reason === 'Answering' ? 'True' : 'False', reason]);

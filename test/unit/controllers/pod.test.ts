@@ -1,27 +1,31 @@
 import { describe, expect, test } from 'vitest';
-import type { Node } from '../../../src/kube/types.ts';
+import type { Node, Pod, StorageClass } from '../../../src/kube/types.ts';
+import { planNext } from '../../../src/controllers/gpu-instance/decide/plan.ts';
 import type { GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import type { GpuPool, GpuPoolSpec } from '../../../src/resources/gpu-pool.ts';
+import { SCC_GROUPS } from '../../../tools/release/openshift.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
 import { conditionsOf } from '../../../src/controllers/gpu-instance/decide/status/conditions.ts';
 import { templateStatus } from '../../../src/controllers/status/instance-template.ts';
-import { observed, SCHEDULED, startedPod } from '../../support/instance-world.ts';
+import { EARLIER, observed, SCHEDULED, startedPod } from '../../support/instance-world.ts';
 import { claimOn, gpuInstance, gpuNode, gpuPool } from '../../support/inventory-world.ts';
 
 const ABLE = gpuNode('n', { userNamespaces: { '': true } });
 
 interface Around {
   namespaceLabels?: Record<string, string>;
+  namespaceAnnotations?: Record<string, string>;
+  storageClasses?: StorageClass[];
   nodes?: Node[];
   pools?: GpuPool[];
 }
 
 /** Lets the controller work on one instance as the API server may hold it, and returns what came of it. */
 async function start(spec: Partial<GpuInstanceSpec>, around: Around = {}, status?: Parameters<typeof gpuInstance>[2]) {
-  const { namespaceLabels: labels, ...fleet } = around;
+  const { namespaceLabels: labels = {}, namespaceAnnotations: annotations = {}, ...fleet } = around;
   const world = controllerWorld(undefined, undefined, fleet);
-  if (labels)
-    world.namespaces.upsert({ metadata: { name: 'default', uid: 'uid-default', resourceVersion: '2', labels } });
+  const metadata = { name: 'default', uid: 'uid-default', resourceVersion: '2', labels, annotations };
+  world.namespaces.upsert({ metadata });
   // An object that was stored before a rule of its definition was made keeps what the rule refuses.
   const { spec: defaults, ...rest } = gpuInstance('one', {}, status);
   world.instances.upsert(held({ ...rest, spec: { ...defaults, ...spec } }));
@@ -90,6 +94,17 @@ test.each(['berth-system', 'kube-system'])(
     expect(ending?.message).toContain('create it in the namespace of a tenant');
   },
 );
+
+test("on OpenShift a disk has the group of the namespace, which the namespace's constraint asks for", async () => {
+  const storageClasses = [
+    {
+      metadata: { name: 'fast', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
+      provisioner: 'example.com/disks',
+    },
+  ];
+  const { pod } = await start({}, { storageClasses, namespaceAnnotations: SCC_GROUPS });
+  expect(pod?.spec?.securityContext?.fsGroup).toBe(1_000_680_000);
+});
 
 describe('root', () => {
   test('is to be had by asking for it, and gains nothing more', async () => {
@@ -170,29 +185,64 @@ describe('a private image', () => {
     expect(pod?.spec?.containers[0]?.imagePullPolicy).toBe('Always');
   });
 
+  const REFUSED =
+    'reg.example/app:1 cannot be pulled: its registry refuses the credentials, or has no such image. Check its name and tag.';
+
+  function pulling(image: string, message: string, spec: object = {}): Pod {
+    const waiting = { reason: 'ErrImagePull', message };
+    const main = { name: 'main', image, imageID: '', ready: false, restartCount: 0, state: { waiting } };
+    const pod = startedPod({ conditions: [SCHEDULED], containerStatuses: [main] });
+    return { ...pod, spec: { ...pod.spec, containers: [{ name: 'main', image }], ...spec } };
+  }
+
   test.each([
-    [[], 'no basic auth credentials. If the image is private, name credentials for its registry.'],
+    [[], 'If the image is private, name credentials for its registry.'],
+    [[{ name: 'berth.image-pull' }], 'If the image is private, name credentials for its registry.'],
     [
       [{ name: 'team' }, { name: 'gone' }],
-      'no basic auth credentials. The kubelet asked with the imagePullSecrets team, gone and passes over one that does not exist.',
+      'The kubelet asked with the imagePullSecrets team, gone and passes over one that does not exist.',
     ],
-  ])('that the registry refuses to %j is told in its words', (imagePullSecrets, words) => {
-    const waiting = { reason: 'ErrImagePull', message: 'no basic auth credentials' };
-    const main = { name: 'main', image: 'debian:12', imageID: '', ready: false, restartCount: 0, state: { waiting } };
-    const pod = startedPod({ conditions: [SCHEDULED], containerStatuses: [main] });
-    const asked = { ...pod, spec: { containers: [], ...pod.spec, imagePullSecrets } };
+  ])('that the registry refuses to %j is told', (imagePullSecrets, words) => {
+    const asked = pulling('reg.example/app:1', 'no basic auth credentials', { imagePullSecrets });
     const found = conditionsOf(observed({ pod: asked }), undefined);
-    expect(found.find(({ type }) => type === 'Ready')?.message).toBe(`ErrImagePull: ${words}`);
-    expect(found.find(({ type }) => type === 'ImageReady')).toMatchObject({ status: 'False', message: words });
+    const told = { status: 'False', reason: 'ImagePullBackOff', message: `${REFUSED} ${words}` };
+    expect(found.find(({ type }) => type === 'Ready')).toMatchObject(told);
+    expect(found.find(({ type }) => type === 'ImageReady')).toMatchObject(told);
+  });
+
+  // Whose image's name is an address, or leads to one, reads nothing of what answers there.
+  test.each([
+    ['ErrImagePull', 'failed to resolve reference: unexpected status: 500: {"password":"hunter2"}'],
+    ['RegistryUnavailable', 'dial tcp 10.0.0.5:8080: connect: connection refused: hunter2'],
+    ['InvalidImageName', 'hunter2'],
+  ])('tells nothing of the words of the kubelet: %s', (reason, message) => {
+    for (const container of ['main', 'berth-tools', 'from-a-webhook']) {
+      const waiting = { reason, message };
+      const status = { name: container, image: 'x', imageID: '', ready: false, restartCount: 0, state: { waiting } };
+      const pod = startedPod({ conditions: [SCHEDULED], containerStatuses: [status, { ...status, name: 'main' }] });
+      const seen = observed({
+        instance: gpuInstance('one', {}, { claim: { ...claimOn('n'), grantedAt: EARLIER }, runtype: 'ssh' }),
+        pod,
+      });
+      const conditions = JSON.stringify(conditionsOf(seen, undefined));
+      expect(conditions).toContain('cannot be pulled');
+      const ends = planNext({ ...seen, now: Date.parse(EARLIER) + 3_600_000 });
+      expect(ends.do).toBe('end');
+      for (const secret of ['hunter2', 'refused', '10.0.0.5']) {
+        expect(conditions).not.toContain(secret);
+        expect(JSON.stringify(ends)).not.toContain(secret);
+      }
+    }
   });
 
   test("of Berth's own is nothing that a tenant could name a Secret for", () => {
     const waiting = { reason: 'ErrImagePull', message: 'no basic auth credentials' };
     const status = { name: 'tools', image: 'berth', imageID: '', ready: false, restartCount: 0, state: { waiting } };
     const pod = startedPod({ conditions: [SCHEDULED], initContainerStatuses: [status] });
-    const asked = { ...pod, spec: { containers: [], ...pod.spec, initContainers: [{ name: 'tools' }] } };
+    const tools = { name: 'tools', image: 'reg.example/app:1' };
+    const asked = { ...pod, spec: { containers: [], ...pod.spec, initContainers: [tools] } };
     expect(conditionsOf(observed({ pod: asked }), undefined).find(({ type }) => type === 'Ready')?.message).toBe(
-      'ErrImagePull: no basic auth credentials. It is an image of Berth: tell the operator of this cluster.',
+      `${REFUSED} It is an image of Berth: tell the operator of this cluster.`,
     );
   });
 });

@@ -53,8 +53,8 @@ function world(pods: Pod[], refusal?: Error, slowLog = false, live?: GpuInstance
   const fence = new Fence(clock, log);
   const kept: string[] = [];
   const reading = Promise.withResolvers<void>();
-  const keepLog: KeepLog = ({ pod }) => {
-    kept.push(pod.metadata.name);
+  const keepLog: KeepLog = ({ pod, phase }) => {
+    kept.push(`${pod.metadata.name} ${phase}`);
     return slowLog ? reading.promise : Promise.resolve();
   };
   const logs = new LogTakes({ keep: keepLog, clock, log });
@@ -110,13 +110,25 @@ test('the loss of a node lets the deleted pods of that node go', async () => {
   await run;
 });
 
-test('the last words of a program are kept before its pod goes, for two seconds at most', async () => {
+test('the last words of a program are kept before its pod goes, for ten seconds at most', async () => {
   const { clock, kept: logs, patches, reconcile } = world([kept(ended)], undefined, true);
   await reconcile();
-  expect([logs, patches]).toEqual([['one-1'], []]);
-  await clock.advance(2_000);
+  expect([logs, patches]).toEqual([['one-1 ended'], []]);
+  await clock.advance(9_999);
   await reconcile();
-  expect([logs, patches.length]).toEqual([['one-1'], 1]);
+  expect(patches).toEqual([]);
+  await clock.advance(1);
+  await reconcile();
+  expect([logs, patches.length]).toEqual([['one-1 ended'], 1]);
+});
+
+test('the log of a pod that is deleted is followed while its program ends, and not read again', async () => {
+  const { cache, kept: logs, patches, reconcile } = world([kept(running)]);
+  await reconcile();
+  expect([logs, patches.length]).toEqual([['one-1 ending'], 0]);
+  cache.upsert(kept(ended, { ...DELETED, resourceVersion: '6' }));
+  await reconcile();
+  expect([logs, patches.length]).toEqual([['one-1 ending'], 1]);
 });
 
 test('the log of a program that ended by itself is kept later, before its pod is deleted', async () => {

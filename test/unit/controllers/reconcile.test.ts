@@ -3,7 +3,7 @@ import { KubeError, PatchTestFailedError } from '../../../src/kube/errors.ts';
 import type { StorageClass } from '../../../src/kube/types.ts';
 import { settle } from '../../support/fake-clock.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
-import { claimOn, gpuInstance, gpuNode, gpuPod } from '../../support/inventory-world.ts';
+import { claimOn, gpuInstance, gpuNode, gpuPod, gpuPool } from '../../support/inventory-world.ts';
 
 const ALL = { gpu: { count: 8 } };
 
@@ -58,6 +58,18 @@ test('an instance that is deleted before it had the finalizer leaves the waiting
   await reconcile('a');
   await reconcile('b');
   expect(claims()).toEqual(['b']);
+});
+
+test('an instance whose finalizer was taken off gives its GPUs back while that of another keeps it', async () => {
+  const { instances, reconcile, creations } = controllerWorld();
+  const { metadata, ...rest } = gpuInstance('a', ALL, { claim: claimOn('n', { gpuCount: 8 }), incarnation: 1 });
+  const finalizers = ['example.com/held'];
+  instances.upsert({ ...rest, metadata: { ...metadata, finalizers, deletionTimestamp: '2026-01-01T00:00:00Z' } });
+  await reconcile('a');
+  const left = instances.store.get('default/a');
+  expect(left?.status?.claim).toBeUndefined();
+  expect(left?.metadata.finalizers).toEqual(finalizers);
+  expect(creations()).toContain('UsageRecord');
 });
 
 test('a pod of another namespace does not count, whatever its labels say', async () => {
@@ -122,6 +134,18 @@ test('a pod that goes before the status names it is made again after a pause onl
 test('a place whose GPUs were divided otherwise since it was granted is given back, and no pod is made for it', async () => {
   const labels = { 'nvidia.com/gpu.product': 'Tesla-T4-SHARED', 'nvidia.com/gpu.replicas': '4' };
   const world = controllerWorld(undefined, undefined, { nodes: [gpuNode('n', { labels })] });
+  const status = { claim: claimOn('n'), incarnation: 1, podName: 'one-1', diskGb: 10, diskPersistent: false };
+  world.instances.upsert(held(gpuInstance('one', {}, status)));
+  await world.reconcile('one');
+  expect(world.createdPods()).toEqual([]);
+  expect(world.endings).toEqual(['PlaceLost']);
+});
+
+test.each([
+  ['there is no GPUPool any more', []],
+  ['its node went to another GPUPool', [gpuPool('other')]],
+])('a place is given back, and no pod is made outside of the sandbox of its pool, when %s', async (_why, pools) => {
+  const world = controllerWorld(undefined, undefined, { pools });
   const status = { claim: claimOn('n'), incarnation: 1, podName: 'one-1', diskGb: 10, diskPersistent: false };
   world.instances.upsert(held(gpuInstance('one', {}, status)));
   await world.reconcile('one');

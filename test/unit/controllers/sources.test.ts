@@ -51,3 +51,14 @@ test('new ceilings wake the instances of their tenant that wait for a place', ()
   expect(keys).toEqual(['elsewhere/waiting']);
   for (const stop of stops) stop();
 });
+
+test('a pod that lost its labels and owner still wakes its instance when it ends', () => {
+  const { pods, deps } = controllerWorld();
+  const keys: string[] = [];
+  const stops = instanceSources(deps).map((source) => source.start((key) => keys.push(key)));
+  const annotations = { 'berth.dev/claim': '{"instance":"uid-one"}' };
+  pods.upsert({ metadata: { namespace: 'tenant', name: 'one-2', uid: 'p', resourceVersion: '9', annotations } });
+  pods.upsert({ metadata: { namespace: 'tenant', name: 'other-2', uid: 'q', resourceVersion: '9' } });
+  expect(keys).toEqual(['tenant/one']);
+  for (const stop of stops) stop();
+});

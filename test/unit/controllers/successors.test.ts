@@ -66,6 +66,7 @@ function world() {
     instances: none,
     sshKeys: none,
     templates: none,
+    disks: none,
     namespaces: cacheOf([{ metadata: { name: NAMESPACE, labels: { 'berth.dev/tenant': 'true' } } }]).store,
     apiKeys: cacheOf([KEY], INDEXES.apiKeys).store,
     tenantLimits: cacheOf([LIMIT], INDEXES.tenantLimits).store,
@@ -99,7 +100,13 @@ const WRITERS: Readonly<Record<string, (client: KubeClient) => Promise<unknown>>
     await keepStatuses(deps, found);
   },
   async 'what was held for nothing'(client) {
-    const more = { ceilingsOf: () => LIMIT.spec, config: { namespace: 'berth' }, unbilled: { held: () => HELD } };
+    const pullSecrets = { isNeeded: false, keep: () => Promise.resolve() };
+    const more = {
+      ceilingsOf: () => LIMIT.spec,
+      config: { namespace: 'berth' },
+      unbilled: { held: () => HELD },
+      pullSecrets,
+    };
     const { clock, ...rest } = world();
     await reconcileTenant(
       { ...rest, ...more, clock, client, uncounted: new UncountedQuotas(clock) },

@@ -14,14 +14,17 @@ import {
   keyOf,
   type KubeObject,
   type Namespace,
+  type PersistentVolumeClaim,
   type ResourceQuota,
   type ResourceType,
 } from '../../../src/kube/types.ts';
+import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import type { SshKey } from '../../../src/resources/ssh-key.ts';
 import type { Held, TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
 import { type TenantPolicy, tenantPolicySpecSchema } from '../../../src/resources/tenants/tenant-policy.ts';
 import { Fence } from '../../../src/runtime/fence.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
+import { gpuInstance } from '../../support/inventory-world.ts';
 import { patched } from '../../support/patched.ts';
 
 function cacheOf<T extends KubeObject>(indexers?: IndexFunctions<T>): Cache<T> {
@@ -44,6 +47,8 @@ function world() {
     limits: cacheOf<TenantLimit>(INDEXES.tenantLimits),
     quotas: cacheOf<ResourceQuota>(INDEXES.quotas),
     keys: cacheOf<SshKey>(INDEXES.sshKeys),
+    instances: cacheOf<GpuInstance>(INDEXES.instances),
+    disks: cacheOf<PersistentVolumeClaim>(INDEXES.disks),
   };
   const none = cacheOf<never>({ namespace: () => [] }).store;
   const stores = {
@@ -52,7 +57,8 @@ function world() {
     tenantLimits: caches.limits.store,
     quotas: caches.quotas.store,
     sshKeys: caches.keys.store,
-    instances: none,
+    instances: caches.instances.store,
+    disks: caches.disks.store,
     apiKeys: none,
     templates: none,
   } as unknown as ControllerStores;
@@ -96,6 +102,7 @@ function world() {
     ceilingsOf: limitReader(stores.tenantPolicies, stores.namespaces),
     config: { namespace: 'berth-system' },
     unbilled: { held: () => held.now },
+    pullSecrets: { isNeeded: false, keep: () => Promise.reject(new Error('no Secret is needed')) },
   };
   return {
     ...caches,
@@ -291,4 +298,45 @@ it('what a tenant held for nothing is in the status of its TenantLimit, once, an
   held.now = undefined;
   await reconcile('alice');
   expect(limits.store.get('alice/berth')?.status).toEqual({});
+});
+
+it('the disks that a tenant keeps are in the status of its TenantLimit, from the end of their instance on', async () => {
+  const { namespace, reconcile, limits, stores, instances, disks, writes } = world();
+  namespace('default');
+  const one = gpuInstance('one');
+  instances.upsert(one);
+  const disk = {
+    metadata: {
+      name: 'one-disk',
+      namespace: 'default',
+      resourceVersion: '1',
+      annotations: { 'berth.dev/claim': 'one' },
+      labels: { 'berth.dev/disk-policy': 'Retain' },
+    },
+    spec: { resources: { requests: { storage: '40Gi' } } },
+  };
+  const labels = { 'berth.dev/retained-from': 'one' };
+  const kept = { ...disk, metadata: { ...disk.metadata, labels, resourceVersion: '2' } };
+  const woken: string[] = [];
+  for (const source of tenantSources(stores)) source.start((key) => woken.push(key));
+  await reconcile('default');
+  woken.length = 0;
+  disks.upsert(disk);
+  await reconcile('default');
+  expect([woken, limits.store.get('default/berth')?.status]).toEqual([[], undefined]);
+  disks.upsert(kept);
+  instances.remove(one);
+  expect(woken.splice(0)).toContain('default');
+  await reconcile('default');
+  expect(limits.store.get('default/berth')?.status).toEqual({ keptDisks: { count: 1, gb: 40 } });
+  const before = writes.length;
+  await reconcile('default');
+  expect(writes).toHaveLength(before);
+  // What the owner deletes counts no more as kept, although it may take a while to go.
+  woken.length = 0;
+  const deletionTimestamp = '2026-01-01T00:00:00Z';
+  disks.upsert({ ...kept, metadata: { ...kept.metadata, deletionTimestamp, resourceVersion: '3' } });
+  expect(woken).toEqual(['default']);
+  await reconcile('default');
+  expect(limits.store.get('default/berth')?.status).toEqual({});
 });

@@ -134,7 +134,7 @@ test('who waits is told anew when a price puts the offers out of its reach, and 
   line.add('default/poor', gpuInstance('poor'), request);
   line.add('default/rich', gpuInstance('rich'), placeRequest({ gpu: { count: 1 } }));
   const price = (onDemand: string, resourceVersion: string) => {
-    const pool = gpuPool('pool', { prices: [{ product: '*', onDemand, interruptible: '0.5' }] });
+    const pool = gpuPool('default', { prices: [{ product: '*', onDemand, interruptible: '0.5' }] });
     caches.pools.upsert({ ...pool, metadata: { ...pool.metadata, resourceVersion } });
   };
   price('2', '2');
@@ -260,6 +260,22 @@ describe('preemption', () => {
     caches.instances.remove(spot('stuck', 'a', 8));
     caches.instances.upsert(taker);
     expect(line.preempting()).toContain('default/w-0');
+  });
+
+  test('who waits for a place that another one got is told once', () => {
+    const going = gpuInstance('going', {}, { claim: claimOn('n', { gpuCount: 8 }), ...leaving(NOW) });
+    const { inventory, caches, clock } = inventoryOf({ nodes: [gpuNode('n')], instances: [going] }, NOW);
+    const line = new WaitingLine(inventory, clock);
+    line.add('default/behind', gpuInstance('behind'), placeRequest({ gpu: { count: 8 } }));
+    expect(line.preempting()).toEqual([]);
+    expect(line.reserved('default/behind')).toMatchObject({ node: 'n' });
+    expect(line.outdated()).toEqual([]);
+    caches.instances.remove(going);
+    caches.instances.upsert(gpuInstance('ahead', {}, { claim: claimOn('n', { gpuCount: 8 }) }));
+    line.granted('default/ahead', 'n');
+    line.preempting();
+    expect(line.reserved('default/behind')).toBeUndefined();
+    expect([line.outdated(), line.outdated()]).toEqual([['default/behind'], []]);
   });
 
   test('who takes the place of one behind leaves its own to that one, and not to those who ended for it', () => {

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { isSound } from '../../../src/doctor/examine.ts';
 import type { SourceName } from '../../../src/doctor/sources.ts';
 import type { KubeObject } from '../../../src/kube/types.ts';
+import type { TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
 import { REPORTED_AT, replicaKey } from '../../../src/resources/activity-lease.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';
 import {
@@ -26,6 +27,18 @@ interface Scaled {
 const roleWith = (role: string, change: (one: Scaled) => object): Planted =>
   each('deployments', (one: Scaled) => (one.metadata.name === `berth-${role}` ? { ...one, ...change(one) } : one));
 
+const withSshHost =
+  (value: string) =>
+  ({ spec }: Scaled): object => {
+    const [berth] = spec.template.spec.containers;
+    const env = [{ name: 'BERTH_SSH_PUBLIC_HOST', value }];
+    return { spec: { ...spec, template: { ...spec.template, spec: { containers: [{ ...berth, env }] } } } };
+  };
+const serviceOf = (role: string, type: string, status: object): Planted =>
+  each('ownServices', (one: { metadata: { name: string } }) =>
+    one.metadata.name === `berth-${role}` ? { ...one, spec: { type }, status } : one,
+  );
+
 function renewed(renewTime: string): object {
   return { spec: { holderIdentity: 'x', leaseDurationSeconds: 8, renewTime } };
 }
@@ -48,8 +61,14 @@ const policy = (spec: object, name = 'more'): Planted =>
   objects(({ networkPolicies }) => ({
     networkPolicies: [...networkPolicies, { metadata: { name, namespace: 'tenant' }, spec } as KubeObject],
   }));
+const KEPT_DISK = {
+  metadata: { name: 'two-disk', namespace: 'tenant', labels: { 'berth.dev/retained-from': 'two' } },
+  spec: { resources: { requests: { storage: '40Gi' } } },
+};
 const ALL = { podSelector: {}, policyTypes: ['Ingress', 'Egress'] };
 const out = (...egress: object[]): Planted => policy({ ...ALL, egress });
+const daemonSet = (name: string, namespace: string, numberReady: number): Planted =>
+  objects(() => ({ daemonSets: [{ metadata: { name, namespace }, status: { numberReady } } as KubeObject] }));
 const into = (...ingress: object[]): Planted => policy({ ...ALL, ingress });
 const block = (cidr: string, ...except: string[]): object => ({ ipBlock: { cidr, except } });
 const PRIVATE = [
@@ -145,6 +164,22 @@ test.each<[fault: string, found: string, planted: Planted]>([
     'clocks ClockOfLeader warning',
     each('leases', (one: object) => ({ ...one, ...renewed('2026-11-23T12:00:30.000000Z') })),
   ],
+  [
+    'an address of SSH that only pods find',
+    'ways-in InsideOnly warning',
+    roleWith('controller', withSshHost('berth-ssh.berth-system.svc')),
+  ],
+  [
+    'the same by its whole name',
+    'ways-in InsideOnly warning',
+    roleWith('controller', withSshHost('berth-ssh.berth-system.svc.cluster.local')),
+  ],
+  ['a load balancer that gives no address', 'ways-in NoAddress warning', serviceOf('ssh', 'LoadBalancer', {})],
+  [
+    'the same of the HTTP interface, where a balancer answered without any',
+    'ways-in NoAddress warning',
+    serviceOf('api', 'LoadBalancer', { loadBalancer: { ingress: [] } }),
+  ],
   ['no policy', 'admission PolicyMissing error', without('policies', 'berth-pods')],
   ['a policy without binding', 'admission PolicyNotBound error', without('bindings', 'berth-tenants')],
   [
@@ -225,6 +260,12 @@ test.each<[fault: string, found: string, planted: Planted]>([
     'network EgressOpen error',
     out({ to: [block('0.0.0.0/0', '169.254.169.254/32')] }),
   ],
+  [
+    'IPv6 let out but what is private, and NAT64 to metadata with it',
+    'network EgressOpen error',
+    out({ to: [block('::/0', 'fc00::/7', 'fe80::/10', '64:ff9b:1::/48')] }),
+  ],
+  ['NAT64 of the site let out to', 'network EgressOpen error', out({ to: [block('64:ff9b:1::/96')] })],
   [
     'half of the networks of pods let out',
     'network EgressOpen error',
@@ -323,9 +364,15 @@ test.each<[fault: string, found: string, planted: Planted]>([
   [
     'a network plugin that enforces nothing',
     'network NotEnforced error',
-    objects(() => ({ daemonSets: [{ metadata: { name: 'kube-flannel-ds' } }] })),
+    daemonSet('kube-flannel-ds', 'kube-flannel', 1),
   ],
   ['an unknown network plugin', 'network EnforcementNotKnown unknown', objects(() => ({ daemonSets: [] }))],
+  [
+    "a tenant's program by the name of a plugin",
+    'network EnforcementNotKnown unknown',
+    daemonSet('cilium', 'tenant', 3),
+  ],
+  ['a network plugin that does not run', 'network EnforcementNotKnown unknown', daemonSet('cilium', 'kube-system', 0)],
   [
     'a webhook that fails closed',
     'webhooks WebhookFailsClosed warning',
@@ -371,12 +418,32 @@ test.each<[fault: string, found: string, planted: Planted]>([
       instances: [gpuInstance('left')],
     })),
   ],
+  [
+    'API keys in a namespace that is no tenant',
+    'tenants NotATenant warning',
+    objects((sound) => ({
+      namespaces: [...sound.namespaces, { metadata: { name: 'default' } }],
+      apiKeys: [{ metadata: { name: 'left', namespace: 'default' } }],
+    })),
+  ],
+  [
+    'a second release, ready and without a leader',
+    'roles SecondRelease error',
+    objects(({ deployments }) => ({
+      deployments: [
+        ...deployments,
+        ...deployments
+          .filter(({ metadata }) => metadata.name === 'berth-controller')
+          .map((one) => ({ ...one, metadata: { ...one.metadata, namespace: 'other-system' } })),
+      ],
+    })),
+  ],
   ['Prometheus that scrapes something else', 'monitors NoMonitor warning', { absent: [] }],
   [
     'a disk whose instance went without the controller',
     'disks DiskWithoutInstance warning',
     objects(() => ({
-      orphans: [
+      keptDisks: [
         {
           metadata: {
             name: 'one-disk',
@@ -387,6 +454,11 @@ test.each<[fault: string, found: string, planted: Planted]>([
       ],
     })),
   ],
+  [
+    'a disk that its owner keeps, and no ceiling over such disks',
+    'disks KeptDisksUnbounded warning',
+    objects(() => ({ keptDisks: [KEPT_DISK] })),
+  ],
   ['no DCGM exporter', 'exporters NoExporter warning', objects(() => ({ exporters: [] }))],
   [
     "a tenant's pod that poses as DCGM exporter",
@@ -396,6 +468,21 @@ test.each<[fault: string, found: string, planted: Planted]>([
 ])('%s is found, and nothing else: %s', (_fault, expected, planted) => expectOnly(planted, expected));
 
 test.each<[harmless: string, planted: Planted]>([
+  [
+    'a disk that its owner keeps, under a ceiling over disks',
+    objects(({ tenantLimits }) => ({
+      keptDisks: [KEPT_DISK],
+      tenantLimits: tenantLimits.map((limit) => ({ ...limit, spec: { diskGb: 100 } as TenantLimit['spec'] })),
+    })),
+  ],
+  [
+    'a disk that has the label, and whose instance is there',
+    objects(({ instances }) => {
+      const two = gpuInstance('two');
+      const inTenant = { ...two, metadata: { ...two.metadata, namespace: 'tenant' } };
+      return { keptDisks: [KEPT_DISK], instances: [...instances, inTenant] };
+    }),
+  ],
   ['name resolution anywhere', out({ ports: [{ port: 53, protocol: 'UDP' }, { port: 53 }] })],
   ['all public addresses', out({ to: [block('0.0.0.0/0', ...PRIVATE)] })],
   ['a public address', out({ to: [block('8.8.8.8/32')] })],
@@ -438,9 +525,15 @@ test.each<[harmless: string, planted: Planted]>([
       quotas: [],
     })),
   ],
+  ['a name of the operator that ends as those of Services', roleWith('controller', withSshHost('svc.example.com'))],
+  [
+    'a load balancer with an address',
+    serviceOf('ssh', 'LoadBalancer', { loadBalancer: { ingress: [{ hostname: 'lb.example.com' }] } }),
+  ],
+  ['a port of the nodes', serviceOf('ssh', 'NodePort', {})],
   [
     'a ServiceMonitor that selects Berth',
-    scraped(({ metricsServices }) => ({
+    scraped(({ ownServices }) => ({
       serviceMonitors: [
         {
           metadata: { name: 'm', namespace: 'monitoring' },
@@ -448,7 +541,7 @@ test.each<[harmless: string, planted: Planted]>([
             namespaceSelector: { any: true },
             selector: {
               matchLabels: {
-                'app.kubernetes.io/name': metricsServices[0]?.metadata.labels?.['app.kubernetes.io/name'] ?? 'none',
+                'app.kubernetes.io/name': ownServices[0]?.metadata.labels?.['app.kubernetes.io/name'] ?? 'none',
               },
             },
           },
@@ -467,3 +560,19 @@ test.each<[harmless: string, planted: Planted]>([
   ],
   ['one of the administrators that closes', besides('adminPolicies', { ingress: [{ action: 'Deny' }] })],
 ])('%s is no fault', (_name, planted) => expect(findingsOf(planted)).toEqual([]));
+
+test('disks that are kept are counted by tenant with their size, the most first', () => {
+  const disk = (namespace: string, name: string, storage: string, labels: object = {}) => ({
+    metadata: { name, namespace, labels: { 'berth.dev/retained-from': 'x', ...labels } },
+    spec: { resources: { requests: { storage } } },
+  });
+  const keptDisks = [
+    disk('a', 'one-disk', '10Gi'),
+    disk('b', 'one-disk', '40Gi'),
+    disk('b', 'two-disk', '1Ti'),
+    disk('c', 'lost-disk', '5Gi', { 'berth.dev/disk-policy': 'Delete' }),
+  ];
+  const messages = findingsOf(objects(() => ({ keptDisks }))).map(({ message }) => message);
+  expect(messages.join()).toContain('no ceiling bounds them: b (2 with 1064 GB), a (1 with 10 GB).');
+  expect(messages.join()).toContain('did not see their owners delete them: c (1 with 5 GB).');
+});

@@ -51,6 +51,11 @@ test.each<[fault: string, found: string, planted: Planted]>([
     }),
   ],
   [
+    "an architecture that Berth's tools are not built for",
+    'gpu-nodes Architecture warning',
+    node({ labels: { 'kubernetes.io/arch': 'ppc64le' } }),
+  ],
+  [
     'all GPUs unhealthy',
     'gpu-nodes NoHealthyGPUs error',
     each('nodes', (one: { status: object }) => ({
@@ -177,7 +182,7 @@ test.each<[fault: string, found: string, planted: Planted]>([
     pools(['main', { prices: PRICES }], ['empty', { prices: PRICES, nodeSelector: { no: 'where' } }]),
   ],
   ['no price', 'pools NoPrice warning', pool({ prices: [] })],
-  ['no pool', 'pools NoPools warning', pools()],
+  ['no pool', 'pools NoPools error', pools()],
   [
     'a StorageClass that is not there',
     'pools StorageClassMissing error',

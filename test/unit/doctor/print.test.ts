@@ -30,7 +30,7 @@ function reportWith(message: string, remedy = 'kubectl get nodes'): Report {
 
 test('a sound installation is one line beside the heading', () => {
   expect(printReport(reportOf())).toBe(
-    'Berth in namespace berth-system, Kubernetes v1.36.2\n\n19 checks: 19 found nothing. 0 errors, 0 warnings, 0 unknown.\n',
+    'Berth in namespace berth-system, Kubernetes v1.36.2\n\n20 checks: 20 found nothing. 0 errors, 0 warnings, 0 unknown.\n',
   );
 });
 

@@ -10,7 +10,8 @@ import {
 } from '../../../src/doctor/probe.ts';
 import { selects } from '../../../src/kube/selector.ts';
 import { ForbiddenError, NotFoundError } from '../../../src/kube/errors.ts';
-import type { KubeObject, ObjectRef, ResourceType } from '../../../src/kube/types.ts';
+import type { KubeObject, ObjectRef, Pod, ResourceType } from '../../../src/kube/types.ts';
+import { dockerConfig } from '../../../src/resources/registry-credential.ts';
 import { objects, reportOf } from '../../support/sound-installation.ts';
 
 const IMAGE = { image: 'berth:1' };
@@ -20,18 +21,29 @@ const FORBIDDEN = { message: 'POST /pods: 403', status: 403, reason: 'Forbidden'
 /** What becomes of each pod, by its name. */
 type Phases = Readonly<Record<string, string>>;
 
+interface Given {
+  refusals?: (Error | undefined)[];
+  /** What each Secret of Berth's own namespace has for which registry. */
+  secrets?: Readonly<Record<string, object>>;
+}
+
 /** A cluster that has the pods of the probe end as the test says. Time passes at each sleep. */
-function clusterOf(phases: Phases, { refusals = [] }: { refusals?: (Error | undefined)[] } = {}) {
+function clusterOf(phases: Phases, { refusals = [], secrets = {} }: Given = {}) {
   const calls: string[] = [];
+  const created: KubeObject[] = [];
   let elapsed = 0;
-  const create = ({ kind }: ResourceType, { metadata }: KubeObject): Promise<void> => {
+  const create = ({ kind }: ResourceType, object: KubeObject): Promise<void> => {
+    const { metadata } = object;
+    created.push(object);
     calls.push(`create ${kind} ${metadata.name}`);
     const refusal = kind === 'Pod' ? refusals.shift() : undefined;
     return refusal === undefined ? Promise.resolve() : Promise.reject(refusal);
   };
-  const get = (_type: ResourceType, { name }: ObjectRef): Promise<KubeObject> => {
+  const get = ({ kind }: ResourceType, { name, namespace }: ObjectRef): Promise<KubeObject> => {
     const phase = phases[name];
-    if (phase === 'gone') return Promise.reject(new NotFoundError({ ...FORBIDDEN, status: 404 }));
+    const held = kind === 'Secret' && namespace === 'berth-system' ? secrets[name] : undefined;
+    if (held !== undefined) return Promise.resolve({ metadata: { name }, ...dockerConfig(held) });
+    if (phase === 'gone' || kind === 'Secret') return Promise.reject(new NotFoundError({ ...FORBIDDEN, status: 404 }));
     return Promise.resolve({ metadata: { name }, status: { phase, podIP: '10.0.0.1' } } as KubeObject);
   };
   const remove = ({ kind }: ResourceType, { name }: ObjectRef): Promise<void> => {
@@ -47,8 +59,9 @@ function clusterOf(phases: Phases, { refusals = [] }: { refusals?: (Error | unde
     clock: { monotonic: () => elapsed, sleep },
     namespace: NAMESPACE,
     image: IMAGE,
+    pull: { namespace: 'berth-system', names: Object.keys(secrets) },
   } as unknown as ProbeDeps;
-  return { deps, calls };
+  return { deps, calls, created };
 }
 
 const RUNS = { server: 'Running', reaches: 'Succeeded', misses: 'Succeeded' };
@@ -77,6 +90,30 @@ test.each<[what: string, phases: Phases, result: string]>([
   const { deps, calls } = clusterOf(phases);
   expect(await probeNetwork(deps)).toMatchObject({ result });
   expect(calls.at(-1)).toBe(`delete Namespace ${NAMESPACE}`);
+});
+
+test('pods pull their image with the credentials that Berth has for it, and with no other', async () => {
+  const auths = { 'corp:5000/x': { auth: 'own' }, 'other.corp': { auth: 'other' } };
+  const { deps, calls, created } = clusterOf(RUNS, { secrets: { mirror: auths, gone: {} } });
+  expect(await probeNetwork({ ...deps, image: { image: 'corp:5000/x/berth:1' } })).toEqual({ result: 'closed' });
+  expect(calls.slice(0, 2)).toEqual([`create Namespace ${NAMESPACE}`, 'create Secret berth.image-pull']);
+  expect(created[1]).toEqual({
+    metadata: {
+      name: 'berth.image-pull',
+      namespace: NAMESPACE,
+      labels: { 'app.kubernetes.io/managed-by': 'berth-doctor' },
+    },
+    ...dockerConfig({ 'corp:5000/x/berth': { auth: 'own' } }),
+  });
+  const pods = created.filter((object) => 'spec' in object && 'containers' in (object.spec as object)) as Pod[];
+  expect(pods).toHaveLength(3);
+  for (const { spec } of pods) expect(spec?.imagePullSecrets).toEqual([{ name: 'berth.image-pull' }]);
+});
+
+test('where no credentials are for the image, pods name none', async () => {
+  const { deps, created } = clusterOf(RUNS, { secrets: { mirror: { 'other.corp': { auth: 'other' } } } });
+  expect(await probeNetwork(deps)).toEqual({ result: 'closed' });
+  expect(JSON.stringify(created)).not.toMatch(/image-?pull(Secrets)?"/i);
 });
 
 test('waits for the service account of the new namespace, and gives up on any other refusal', async () => {

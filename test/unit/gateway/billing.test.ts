@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { TokenRecord } from '../../../src/resources/token-record.ts';
 import { CALLER, eventually, post, startGateway, type TestGateway } from '../../support/model-gateway.ts';
+import { chatEvents, messagesEvents, responsesEvents } from '../../support/engine-answers.ts';
 import { recordingClient } from '../../support/recording-client.ts';
-import { type ScriptedEngine, startEngine } from '../../support/scripted-engine.ts';
+import { type Behaviour, type ScriptedEngine, startEngine } from '../../support/scripted-engine.ts';
 
 const ANNOTATIONS = {
   'berth.dev/price-input': '1.00',
@@ -86,7 +87,8 @@ it('a call that fails, or that the model server breaks off, costs nothing', asyn
     { kind: 'break', reply: REPLY, events: 2 },
   );
   await chat();
-  await chat({ stream: true, max_tokens: 9 }, 'messages');
+  for (const stream of [true, false])
+    for (const [path, body] of Object.values(CALLS)) await chat({ messages: undefined, ...body, stream }, path);
   expect(await recorded()).toEqual([]);
 });
 
@@ -103,6 +105,74 @@ it('a stream that the gateway ends because it is too long is billed as far as it
   await long.close();
 });
 
+it.each([
+  ['that tells its usage', false, 'chat/completions', 70_000],
+  ['in another dialect', false, 'messages', 70_000],
+  ['for which a stream was asked', true, 'messages', 70_000],
+  ['that tells nothing', false, 'chat/completions', undefined],
+] as const)(
+  'a whole answer that is too long is refused, billed, and asked of no other server: %s',
+  async (_what, stream, path, told) => {
+    const servers = [1, 2].map(() => startEngine({ engine: 'unknown', models: ['long'] }));
+    const long = await Promise.all(servers);
+    const head = '{"id":"c","object":"chat.completion","choices":[{"index":0,"message":{"content":"';
+    const usage = told === undefined ? '' : `,"usage":{"prompt_tokens":100,"completion_tokens":${told}}`;
+    const chunks = [head, ...Array.from({ length: 33 }, () => 'x'.repeat(2 ** 20)), `"}}]${usage}}`];
+    for (const server of long) server.behave({ kind: 'raw', contentType: 'application/json', chunks });
+    gateway.cluster.serve({ name: 'long', annotations: ANNOTATIONS, ports: long.map(({ port }) => port) });
+    await gateway.ready('long', 2);
+    expect(await chat({ model: 'long', stream, max_tokens: 9 }, path)).toContain('longer than 33554432 bytes');
+    expect(long.flatMap(({ received }) => received)).toHaveLength(1);
+    const [spec] = await recorded();
+    const [entry] = spec?.entries ?? [];
+    // The least: a token for 32 KiB.
+    expect([entry?.calls, entry?.outputTokens]).toEqual([1, told ?? 33 * 32]);
+    if (told !== undefined) expect(entry?.inputTokens).toBe(100);
+    expect(entry?.inputTokens).toBeGreaterThan(0);
+    await Promise.all(long.map((server) => server.close()));
+  },
+);
+
+const WORDS = ['Once', ' upon', ' a', ' time', '.'];
+/** The first server dies behind three words. */
+async function goingOn(second: Behaviour, dialect: 'chat' | 'messages'): Promise<Response> {
+  const script: Behaviour[] = [{ kind: 'write', tokens: WORDS, dies: 3 }, second];
+  const next = (): Behaviour => script.shift() ?? { kind: 'hang' };
+  const options = { engine: 'sglang', models: ['two'], script: next } as const;
+  const two = await Promise.all([startEngine(options), startEngine(options)]);
+  gateway.cluster.serve({ name: 'two', annotations: ANNOTATIONS, ports: two.map(({ port }) => port) });
+  await gateway.ready('two', 2);
+  const body = { model: 'two', messages: MESSAGES, stream: true, max_tokens: 9 };
+  return post(gateway, dialect === 'chat' ? 'chat/completions' : 'messages', body);
+}
+
+it.each(['chat', 'messages'] as const)(
+  'a stream that another server went on with is billed once, as a whole: %s',
+  async (dialect) => {
+    await (await goingOn({ kind: 'write', tokens: WORDS }, dialect)).text();
+    const [spec] = await recorded();
+    expect(spec).toMatchObject({ calls: 1, entries: [{ calls: 1, inputTokens: 10, outputTokens: WORDS.length }] });
+  },
+);
+
+it('a stream that its client leaves at the other server is billed once, as far as it came', async () => {
+  const head = chatEvents('two', { tokens: WORDS.slice(3) }, false).slice(0, 2);
+  const second: Behaviour = {
+    kind: 'raw',
+    contentType: 'text/event-stream',
+    chunks: [head.join(''), ''],
+    gate: new Promise(() => undefined),
+  };
+  const answer = await goingOn(second, 'messages');
+  const reader = answer.body?.getReader();
+  let text = '';
+  while (!text.includes(' time')) text += Buffer.from((await reader?.read())?.value ?? []).toString();
+  await reader?.cancel();
+  await eventually(async () => expect(await gateway.registry.metrics()).toMatch(/client_closed/));
+  const [spec] = await recorded();
+  expect(spec).toMatchObject({ calls: 1, entries: [{ calls: 1, inputTokens: 10, outputTokens: 4 }] });
+});
+
 it('an answer that another server gave after the first failed is billed once', async () => {
   engine.behave({ kind: 'reset' }, { kind: 'answer', reply: REPLY });
   const other = await startEngine();
@@ -114,12 +184,15 @@ it('an answer that another server gave after the first failed is billed once', a
   await other.close();
 });
 
-/** Begins a stream and leaves after its first bytes. Resolves when the gateway knows. */
-async function leave(path: string, body: object = {}): Promise<void> {
+/** Begins a stream and leaves after its first bytes, or behind a text. Resolves when the gateway knows. */
+async function leave(path: string, body: object = {}, behind = ''): Promise<void> {
   const leaving = new AbortController();
   const full = { model: 'tiny', messages: MESSAGES, max_tokens: 9, stream: true, ...body };
   const answer = await post(gateway, path, full, { signal: leaving.signal });
-  await answer.body?.getReader().read();
+  const reader = answer.body?.getReader();
+  let text = '';
+  do text += Buffer.from((await reader?.read())?.value ?? []).toString();
+  while (!text.includes(behind));
   leaving.abort();
   await eventually(async () => expect(await gateway.registry.metrics()).toMatch(/outcome="client_closed".* [1-9]/));
 }
@@ -154,10 +227,10 @@ it.each([
   'a translated stream of %s that the client leaves is billed for what the engine counted',
   async (path, body) => {
     const other = await startEngine({ engine: 'vllm', dialects: ['chat'], models: ['deep'] });
-    other.behave({ kind: 'stall', reply: REPLY, events: 3 });
+    other.behave({ kind: 'stall', reply: { ...REPLY, tokens: ['Hello', ' there', ' you', '.'] }, events: 4 });
     gateway.cluster.serve({ name: 'deep', annotations: ANNOTATIONS, ports: [other.port] });
     await gateway.ready('deep');
-    await leave(path, { ...body, model: 'deep' });
+    await leave(path, { ...body, model: 'deep' }, ' you');
     const [spec] = await recorded();
     const counted = { inputTokens: 100, cachedInputTokens: 40, outputTokens: 3 };
     expect(spec?.entries).toMatchObject([{ calls: 1, unreported: 0, ...counted }]);
@@ -165,6 +238,91 @@ it.each([
     await other.close();
   },
 );
+
+const DIALECTS = ['chat', 'responses', 'messages'] as const;
+/** Four characters each: what is estimated by texts and by events is about the same. */
+const LONG = Array.from({ length: 40 }, (_, index) => ` w${String(index).padStart(2, '0')}`);
+/** The most events that a stream has beside those of its text. */
+const OTHERS = 8;
+const LONG_REPLY = { text: LONG.join(''), tokens: LONG, inputTokens: 100, outputTokens: LONG.length };
+const COUNTED_EARLY = '"usage":{"prompt_tokens":100,"completion_tokens":2}';
+/** A stream up to the last of its text. What it counts when it begins is no count of its answer. */
+const BEGUN = {
+  chat: chatEvents('m', LONG_REPLY, false)
+    .slice(0, LONG.length + 1)
+    .with(0, `data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant"}}],${COUNTED_EARLY}}\n\n`),
+  responses: responsesEvents('m', LONG_REPLY).slice(0, LONG.length + 4),
+  messages: messagesEvents('m', LONG_REPLY)
+    .slice(0, LONG.length + 2)
+    .map((event) => event.replace('"output_tokens":0', '"output_tokens":2')),
+};
+const CALLS = {
+  chat: ['chat/completions', { messages: MESSAGES }],
+  responses: ['responses', { input: 'Hi' }],
+  messages: ['messages', { messages: MESSAGES, max_tokens: 99 }],
+} as const;
+
+/** Begins a stream in each dialect, of a server of each. Reads all that there is, and then lets `end` end it. */
+async function endEach(end: (leave: () => Promise<void> | undefined) => unknown): Promise<void> {
+  for (const from of DIALECTS) {
+    const models = DIALECTS.map((to) => `${from}-to-${to}`);
+    const server = await startEngine({ engine: 'unknown', dialects: [from], models });
+    server.behave({
+      kind: 'raw',
+      contentType: 'text/event-stream',
+      chunks: [BEGUN[from].join(''), ''],
+      gate: new Promise(() => undefined),
+    });
+    gateway.cluster.serve({ name: from, annotations: ANNOTATIONS, ports: [server.port] });
+    for (const to of DIALECTS) {
+      await gateway.ready(`${from}-to-${to}`);
+      const [path, body] = CALLS[to];
+      const answer = await post(gateway, path, { model: `${from}-to-${to}`, stream: true, ...body });
+      const reader = answer.body?.getReader();
+      let text = '';
+      while (!text.includes('w39')) text += Buffer.from((await reader?.read())?.value ?? []).toString();
+      await end(() => reader?.cancel());
+    }
+    await server.close();
+  }
+}
+
+function overAs(outcome: string): Promise<void> {
+  const all = DIALECTS.length ** 2;
+  return eventually(async () => {
+    const metrics = await gateway.registry.metrics();
+    const counts = [...metrics.matchAll(new RegExp(`berth_outcome="${outcome}"[^}]*\\} (\\d+)`, 'g'))];
+    expect(counts.reduce((sum, [, count]) => sum + Number(count), 0)).toBeGreaterThanOrEqual(all);
+  });
+}
+
+it.each(['client_closed', 'cut'] as const)(
+  'a stream of any dialect that ends early (%s) is billed for what was produced, not for what was counted when it began',
+  async (outcome) => {
+    await endEach((leave) => (outcome === 'client_closed' ? leave() : gateway.endCalls()));
+    await overAs(outcome);
+    const entries = (await recorded()).flatMap((spec) => spec.entries);
+    expect(entries).toHaveLength(DIALECTS.length ** 2);
+    for (const { model, estimated, inputTokens, outputTokens } of entries) {
+      expect([model, estimated]).toEqual([model, 1]);
+      expect(inputTokens).toBeGreaterThan(0);
+      expect([model, outputTokens >= LONG.length, outputTokens <= LONG.length + OTHERS]).toEqual([model, true, true]);
+    }
+  },
+);
+
+it('a whole answer that the client does not wait for costs nothing, in any dialect', async () => {
+  engine.behave({ kind: 'hang' });
+  for (const [path, body] of Object.values(CALLS)) {
+    const leaving = new AbortController();
+    const before = engine.received.length;
+    const call = post(gateway, path, { model: 'tiny', ...body }, { signal: leaving.signal }).catch(() => undefined);
+    await eventually(() => expect(engine.received.length).toBeGreaterThan(before));
+    leaving.abort();
+    await call;
+  }
+  expect(await recorded()).toEqual([]);
+});
 
 it('a stream that the client leaves before its first event costs nothing', async () => {
   engine.behave({ kind: 'stall', reply: REPLY, events: 0 });

@@ -35,6 +35,7 @@ class Records {
       if (this.isCounting) this.count();
       return Promise.resolve(record as never);
     },
+    list: () => Promise.reject(new Error('no record was refused')),
   };
 
   count(): void {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Model } from '../../../src/gateway/balance/model.ts';
+import type { Prompt } from '../../../src/gateway/balance/prefill.ts';
 import type { Target } from '../../../src/gateway/discovery/types.ts';
 import { Endpoint } from '../../../src/gateway/endpoint.ts';
 import { CallQueue, type Turn } from '../../../src/gateway/queue/call-queue.ts';
@@ -36,7 +37,10 @@ function setup(count = 1) {
     clock,
   });
   const leaves: ((error: Error) => void)[] = [];
-  const wait = (tenant: string, { tokens = 100, bytes = 1, unable = [] as Endpoint[] } = {}) =>
+  const wait = (
+    tenant: string,
+    { tokens = 100, bytes = 1, unable = [] as Endpoint[], prompt = promptOf(tokens) } = {},
+  ) =>
     queue.wait({
       tenant,
       priority: 'normal',
@@ -46,6 +50,7 @@ function setup(count = 1) {
       prices: first.prices,
       key: undefined,
       unable: () => unable,
+      prompt,
       tokens,
       bytes,
       onLeave: (leave) => leaves.push(leave),
@@ -55,6 +60,10 @@ function setup(count = 1) {
     queue.freed(endpoint);
   };
   return { clock, queue, stopping, endpoints, endpointOf, modelOf, first, world, wait, leaves, free, waited };
+}
+
+function promptOf(promptTokens: number, stream = true): Prompt {
+  return { promptTokens, inspection: { stream } };
 }
 
 /** What came of calls, as far as it has. */
@@ -86,6 +95,44 @@ describe('calls to a busy server', () => {
     expect(found[1]).toBe('pod-0');
     expect([queue.isWaitedFor(first), queue.models.length, clock.pending]).toEqual([false, 0, 0]);
     expect(waited).toEqual([0, 3, 3]);
+  });
+
+  it('wait while an engine reads a long prompt, so that another tenant waits for one at most', async () => {
+    const { endpoints, queue, wait, clock } = setup();
+    const [engine] = endpoints as [Endpoint];
+    engine.window.size = 100;
+    engine.measured({ waiting: 0, running: 0, ranks: 1, kvUsage: 0, at: clock.monotonic() });
+    const flood = Array.from({ length: 4 }, () => promptOf(10_000));
+    const begins = (prompt: Prompt): void => {
+      engine.begun(prompt);
+      queue.freed(engine);
+    };
+    const found = outcomes(flood.map((prompt) => wait('a', { tokens: 10_000, prompt })));
+    const honest = outcomes([wait('b', { tokens: 10_000 })]);
+    await settle();
+    expect(found).toEqual(['pod-0', undefined, undefined, undefined]);
+    await clock.advance(100);
+    begins(flood[0] as Prompt);
+    await settle();
+    expect([...honest, ...found]).toEqual(['pod-0', 'pod-0', undefined, undefined, undefined]);
+    // It reads 100 tokens in a millisecond: the next one goes there before it has read that of the other tenant.
+    await clock.advance(69);
+    expect(found[1]).toBeUndefined();
+    await clock.advance(1);
+    expect(found).toEqual(['pod-0', 'pod-0', undefined, undefined]);
+  });
+
+  it.each([
+    ['says nothing of what it does', undefined],
+    ['has several ranks', 2],
+  ])('do not wait for the prompts of an engine that %s', async (_what, ranks) => {
+    const { endpoints, wait, clock } = setup();
+    const [engine] = endpoints as [Endpoint];
+    engine.window.size = 3;
+    if (ranks !== undefined) engine.measured({ waiting: 0, running: 0, ranks, kvUsage: 0, at: clock.monotonic() });
+    const found = outcomes(Array.from({ length: 4 }, () => wait('a', { tokens: 10_000 })));
+    await settle();
+    expect(found).toEqual(['pod-0', 'pod-0', 'pod-0', undefined]);
   });
 
   it('go to whichever server of the model has room, unless it cannot take them', async () => {

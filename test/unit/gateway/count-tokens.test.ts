@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { gatewayTo, post } from '../../support/model-gateway.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { CALLER, gatewayTo, post } from '../../support/model-gateway.ts';
 
 const BODY = { model: 'tiny', messages: [{ role: 'user', content: 'Hi' }] };
 
@@ -27,4 +28,30 @@ it.each([
   ['nothing', ''],
 ])('answers with an estimate where the tokeniser answers %s', async (_what, answer) => {
   expect(await counted(answer)).toBeLessThan(100);
+});
+
+it('asks a server for one tenant at most half as much as for all at once, and answers what is beyond with an estimate', async () => {
+  const { gateway, engines, close } = await gatewayTo({
+    engine: 'vllm',
+    plain: { '/tokenize': { contentType: 'application/json', body: '{"count":7000}' } },
+  });
+  const [engine] = engines;
+  const held = Promise.withResolvers<void>();
+  engine?.behave({ kind: 'raw', contentType: 'application/json', chunks: ['{"count"', ':7000}'], gate: held.promise });
+  const answers: number[] = [];
+  const count = async () => {
+    const response = await post(gateway, 'messages/count_tokens', BODY);
+    answers.push(((await response.json()) as { input_tokens: number }).input_tokens);
+  };
+  const all = Array.from({ length: 40 }, count);
+  await waitFor('those beyond the share to be answered', () => answers.length === 24);
+  expect(Math.max(...answers)).toBeLessThan(100);
+  expect(engine?.received).toHaveLength(16);
+  gateway.callAs({ ...CALLER, namespace: 'neighbour', keyId: 'key-2' });
+  all.push(count());
+  await waitFor('the neighbour to be asked for', () => engine?.received.length === 17);
+  held.resolve();
+  await Promise.all(all);
+  expect(answers.filter((tokens) => tokens === 7000)).toHaveLength(17);
+  await close();
 });

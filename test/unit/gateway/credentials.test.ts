@@ -155,7 +155,7 @@ describe('an engine that asks for a key', () => {
     serve(gateway, engine);
     await gateway.ready('tiny');
     for (const status of [400, 500, 200]) {
-      const error = { error: { message: `bad header Bearer ${KEY}`, code: 400 } };
+      const error = { error: { message: `bad header Bearer ${KEY}`, code: 400, param: KEY } };
       engine.behave({ kind: 'status', status, body: JSON.stringify(error) });
       const answer = await post(gateway, 'chat/completions', body);
       const text = await answer.text();

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { readServer } from '../../../src/gateway/discovery/server-spec.ts';
-import { targetsOf } from '../../../src/gateway/discovery/targets.ts';
+import { readPool, readServer } from '../../../src/gateway/discovery/server-spec.ts';
+import { poolTargetsOf, targetsOf } from '../../../src/gateway/discovery/targets.ts';
+import type { InferencePool } from '../../../src/kube/inference-pools.ts';
 import type { EndpointSlice, Namespace, Pod, Service } from '../../../src/kube/types.ts';
 import { modelPod } from '../../support/model-cluster.ts';
-import { gatewayTo } from '../../support/model-gateway.ts';
+import { eventually, gatewayTo, post } from '../../support/model-gateway.ts';
 
 const OWN = 'berth-system';
 
@@ -118,6 +119,96 @@ describe('readServer', () => {
   });
 });
 
+function inferencePool(spec: InferencePool['spec'] = {}, annotations: Record<string, string> = {}): InferencePool {
+  const labels = { 'berth.dev/model-server': 'true' };
+  return {
+    metadata: { name: 'pool', namespace: 'team', uid: 'pool', labels, annotations },
+    spec: { selector: { matchLabels: { app: 'vllm' } }, targetPorts: [{ number: 8000 }], ...spec },
+  };
+}
+
+function readyPod(name: string, ip: string, { status = 'True', namespace = 'team' } = {}): Pod {
+  const pod = modelPod(namespace, name, ip);
+  const conditions = [{ type: 'Ready', status }];
+  return { metadata: { ...pod.metadata, labels: { app: 'vllm' } }, status: { ...pod.status, conditions } };
+}
+
+function poolTargets(spec: InferencePool['spec'], pods: Pod[]) {
+  const pool = inferencePool(spec);
+  const server = readPool(pool, NAMESPACES);
+  if (server === undefined) throw new Error('not a server');
+  return poolTargetsOf(server, pool, pods).targets;
+}
+
+describe('an InferencePool', () => {
+  it('has each of its ports at each pod that it selects', () => {
+    const other = modelPod('team', 'other', '10.0.0.9');
+    const pods = [readyPod('p', '10.0.0.5'), other, readyPod('q', 'fd00::6', { status: 'False' })];
+    expect(poolTargets({ targetPorts: [{ number: 8000 }, { number: 8001 }] }, pods)).toMatchObject([
+      { key: 'pool@uid-team-p:8000', place: 'team@uid-team-p:8000', origin: 'http://10.0.0.5:8000', available: true },
+      { origin: 'http://10.0.0.5:8001', available: true },
+      { origin: 'http://[fd00::6]:8000', available: false },
+      { origin: 'http://[fd00::6]:8001', available: false },
+    ]);
+  });
+
+  it('has no pod without an address, and sends nothing new to one that is being deleted', () => {
+    const { metadata, status } = readyPod('p', '10.0.0.5');
+    expect(poolTargets({}, [{ metadata, status: { ...status, podIP: '' } }])).toEqual([]);
+    const leaving: Pod = {
+      metadata: { ...metadata, deletionTimestamp: '2026-01-01T00:00:00Z' },
+      ...(status && { status }),
+    };
+    expect(poolTargets({}, [leaving])).toMatchObject([{ available: false }]);
+  });
+
+  it('selects nothing without labels, and is not called where it wants another protocol', () => {
+    const pods = [readyPod('p', '10.0.0.5')];
+    expect(poolTargets({ selector: {} }, pods)).toEqual([]);
+    expect(poolTargets({ appProtocol: 'kubernetes.io/h2c' }, pods)).toEqual([]);
+    expect(poolTargets({ appProtocol: 'http' }, pods)).toHaveLength(1);
+    expect(readPool(inferencePool({ appProtocol: 'kubernetes.io/h2c' }), NAMESPACES)?.problems).toHaveLength(1);
+  });
+
+  it('has the annotations of Services but those of ports and scaling, and says so', () => {
+    const annotations = {
+      'berth.dev/model-aliases': 'a',
+      'berth.dev/model-port': '9000',
+      'berth.dev/scale-target': 'deployments.apps/x',
+      'berth.dev/shared': 'true',
+    };
+    const server = readPool(inferencePool({}, annotations), { ...NAMESPACES, mayScale: () => true });
+    expect(server).toMatchObject({ aliases: [{ alias: 'a' }] });
+    for (const field of ['port', 'scale', 'sharedRank']) expect(server).not.toHaveProperty(field);
+    expect(server?.problems).toEqual([
+      'berth.dev/shared needs the label berth.dev/shared-models=true on the namespace',
+      'berth.dev/model-port counts on Services only',
+      'berth.dev/scale-target counts on Services only',
+    ]);
+  });
+
+  it('that selects the pod of a Service does not count it again, and keeps it when the Service goes', async () => {
+    const { gateway, engines, close } = await gatewayTo({ engine: 'vllm' });
+    try {
+      const { cluster } = gateway;
+      const number = engines[0]?.port ?? 0;
+      const { metadata, spec } = inferencePool({ targetPorts: [{ number }] }, { 'berth.dev/model-aliases': 'pooled' });
+      cluster.inferencePools.put({ metadata: { ...metadata, namespace: OWN }, ...(spec && { spec }) });
+      cluster.pods.put(readyPod(`tiny-server-${number}`, '127.0.0.1', { namespace: OWN }));
+      await gateway.ready('pooled', 1);
+      await gateway.ready('tiny', 1);
+      const call = { model: 'tiny', messages: [{ role: 'user', content: 'Hi' }] };
+      cluster.remove(OWN, 'tiny-server');
+      await gateway.ready('tiny', 1);
+      expect((await post(gateway, 'chat/completions', call)).status).toBe(200);
+      cluster.inferencePools.remove(`${OWN}/pool`);
+      await eventually(async () => expect((await post(gateway, 'chat/completions', call)).status).toBe(404));
+    } finally {
+      await close();
+    }
+  });
+});
+
 type Endpoint = NonNullable<EndpointSlice['endpoints']>[number];
 
 function slice(
@@ -170,6 +261,13 @@ describe('targetsOf', () => {
     expect(targets([slice({})], { pods: [] })).toEqual([]);
     expect(targets([slice({ targetRef: { kind: 'Pod', name: 'p', uid: 'another' } })])).toEqual([]);
     expect(targets([slice({ targetRef: undefined })])).toEqual([]);
+  });
+
+  it.each(['Succeeded', 'Failed'])('ignores a pod that has %s: its address may be another pod now', (phase) => {
+    const { metadata, status } = readyPod('p', '10.0.0.5');
+    const over: Pod = { metadata, status: { ...status, phase } };
+    expect(targets([slice({})], { pods: [over] })).toEqual([]);
+    expect(poolTargets({}, [over])).toEqual([]);
   });
 
   it('accepts addresses without a pod in its own namespace', () => {

@@ -67,6 +67,28 @@ function ask(gateway: TestGateway, more: object = {}): Promise<Response> {
   return post(gateway, 'chat/completions', { model: 'small', messages: MESSAGES, ...more });
 }
 
+it('a call that waits until the prompt before it is read does not go elsewhere: its model is not full', async () => {
+  const metrics = 'vllm:num_requests_running 1\nvllm:num_requests_waiting 0\n';
+  const { gateway, engines } = await models({
+    small: { annotations: FALLS, engine: 'vllm', metrics },
+    large: {},
+    last: {},
+  });
+  const read = async () => {
+    const answer = await fetch(`${gateway.base}/v1/models/small`);
+    return (await answer.json()) as { load?: object; queue?: { waiting: number } };
+  };
+  await eventually(async () => expect(await read()).toHaveProperty('load'));
+  engines.small.behave({ kind: 'hang' });
+  const leaving = new AbortController();
+  const long = { model: 'small', stream: true, messages: [{ role: 'user', content: 'words '.repeat(5000) }] };
+  const calls = [1, 2].map(() => post(gateway, 'chat/completions', long, { signal: leaving.signal }).catch(() => 0));
+  await eventually(async () => expect(await read()).toMatchObject({ queue: { waiting: 1 } }));
+  expect([engines.small.received.length, engines.large.received.length]).toEqual([1, 0]);
+  leaving.abort();
+  await Promise.all(calls);
+});
+
 describe.each([false, true])('a call that its model cannot take (stream: %s)', (stream) => {
   it.each<[string, string, Behaviour]>([
     ['overflow', 'is too long for it', OVERFLOW],

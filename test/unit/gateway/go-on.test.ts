@@ -1,8 +1,12 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually, gatewayToOwn, post, type GatewayTo } from '../../support/model-gateway.ts';
+import { isSaidInChat, quirksOf, StreamTranslator } from '../../../src/gateway/dialects/index.ts';
+import { chatEvents } from '../../support/engine-answers.ts';
+import { CALLER, eventually, gatewayToOwn, post, type GatewayTo } from '../../support/model-gateway.ts';
 import type { Behaviour, EngineOptions } from '../../support/scripted-engine.ts';
+import { COLLECT } from './dialects/engines.ts';
+import { collectResponses } from './dialects/strict-responses.ts';
 import { eventsIn, textOf, type StreamedEvent } from '../../support/streamed.ts';
 
 const PATHS = { chat: 'chat/completions', responses: 'responses', messages: 'messages' } as const;
@@ -33,6 +37,18 @@ function usageIn(stream: string): (number | undefined)[] {
   return [prompt_tokens ?? input_tokens, completion_tokens ?? output_tokens];
 }
 
+const SYSTEM = [
+  { type: 'text', text: 'x-anthropic-billing-header: cch=1;' },
+  { type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } },
+  { type: 'text', text: 'Be kind.' },
+];
+
+it('says the same in chat only where it is known how an engine reads several texts of the system', () => {
+  expect(quirksOf('unknown', undefined, 'tiny').joinsSystem).toBeUndefined();
+  expect(isSaidInChat({ system: SYSTEM }, undefined)).toBe(false);
+  expect(isSaidInChat({ system: SYSTEM.slice(0, 2) }, undefined)).toBe(true);
+});
+
 describe('a stream that broke off', () => {
   let started: GatewayTo | undefined;
   afterEach(() => started?.close());
@@ -60,13 +76,14 @@ describe('a stream that broke off', () => {
     ['messages', 'as it is', { engine: 'vllm', dialects: ['chat', 'messages'] }],
     ['messages', 'translated', { engine: 'llama.cpp' }],
     ['responses', 'translated', { engine: 'sglang' }],
+    ['responses', 'as it is', { engine: 'vllm', dialects: ['chat', 'responses'] }],
   ];
 
   it.each(WAYS)('goes on at another server, wherever it broke off: %s, %s, %o', async (dialect, _way, options) => {
     for (const after of [0, 1, 5, 8, TOKENS.length]) {
       const world = await setup(options, dies(after), LIVES);
       const stream = await ask(world, dialect);
-      expect(textIn(stream)).toBe(WHOLE);
+      expect(COLLECT[dialect](stream).text).toBe(WHOLE);
       expect(usageIn(stream)).toEqual([10, TOKENS.length]);
       expect(stream).not.toMatch(ERROR);
       await world.close();
@@ -80,6 +97,33 @@ describe('a stream that broke off', () => {
       .flatMap(({ received }) => received)
       .toSorted((a, b) => a.at - b.at)
       .at(-1)?.body ?? {};
+
+  const SPEAKS_RESPONSES: EngineOptions = { engine: 'vllm', dialects: ['chat', 'responses'] };
+
+  it.each([-2, 0, 1, 5, TOKENS.length])(
+    'goes on with a response under its numbers and ids, %i events behind its head',
+    async (after) => {
+      const world = await setup(SPEAKS_RESPONSES, dies(after), LIVES);
+      const stream = await ask(world, 'responses', { metadata: { of: 'client' } });
+      expect(collectResponses(stream)).toMatchObject({ text: WHOLE, stop: 'completed' });
+      const responses = eventsOf(stream).flatMap(({ response }) => response ?? []);
+      expect(new Set(responses.map(({ id }) => id)).size).toBe(1);
+      expect(responses.at(-1)?.id).toMatch(/^resp_\d+$/);
+      expect(new Set(stream.match(/"item_id":"\w+"/g)).size).toBe(1);
+    },
+  );
+
+  it.each([
+    ['before it is in progress', -3, {}],
+    ['within the head of its text', -1, {}],
+    ['where texts of the system are joined by its engine', 3, { input: [{ role: 'developer', content: 'Be brief' }] }],
+    ['with odds of tokens', 3, { top_logprobs: 2, include: ['message.output_text.logprobs'] }],
+    ['with a field that only its engine reads', 3, { seed: 7 }],
+  ])('cuts a response %s', async (_what, after, more) => {
+    const world = await setup(SPEAKS_RESPONSES, dies(after), LIVES);
+    expect(await ask(world, 'responses', more)).toContain(CUT);
+    expect(count(world)).toBe(1);
+  });
 
   it('goes on twice, with the id, time and model that the first server gave it', async () => {
     const world = await setup({ engine: 'sglang' }, dies(3), dies(4), LIVES);
@@ -131,13 +175,22 @@ describe('a stream that broke off', () => {
     expect(`Once${textIn(stream)}`).toBe(WHOLE);
   });
 
-  it('keeps the whole answer, for a later call to continue', async () => {
-    const world = await setup({ engine: 'sglang' }, dies(3), LIVES, LIVES);
-    const stream = await ask(world, 'responses');
-    const id = eventsOf(stream).findLast(({ response }) => response)?.response?.id;
-    await ask(world, 'responses', { previous_response_id: id, input: 'And then?' });
-    expect(lastBody(world)['messages']).toMatchObject([ASKED, { role: 'assistant', content: WHOLE }, { role: 'user' }]);
-  });
+  it.each([{ engine: 'sglang' }, SPEAKS_RESPONSES] as EngineOptions[])(
+    'keeps the whole answer, for a later call to continue: %o',
+    async (options) => {
+      const world = await setup(options, dies(3), LIVES, LIVES);
+      const stream = await ask(world, 'responses');
+      const id = eventsOf(stream).findLast(({ response }) => response)?.response?.id;
+      await ask(world, 'responses', { previous_response_id: id, input: 'And then?' });
+      const { messages, input } = lastBody(world);
+      const answer = messages === undefined ? [{ text: WHOLE }] : WHOLE;
+      expect(messages ?? input).toMatchObject([
+        { role: 'user' },
+        { role: 'assistant', content: answer },
+        { role: 'user' },
+      ]);
+    },
+  );
 
   it('says behind the stream how often another server went on', async () => {
     const { gateway } = await setup({ engine: 'sglang' }, dies(3), LIVES);
@@ -208,6 +261,137 @@ describe('a stream that broke off', () => {
     },
   );
 
+  it.each([
+    ['refuses', { kind: 'status', status: 503 }],
+    ['is not there', { kind: 'reset' }],
+  ] as const)('goes on at a third server when the second one %s', async (_what, second) => {
+    for (const after of [3, 5]) {
+      const world = await setup({ engine: 'vllm' }, dies(after), second, LIVES);
+      const stream = await ask(world, 'chat');
+      if (second.kind === 'status') {
+        expect(textIn(stream)).toBe(WHOLE);
+        expect(usageIn(stream)).toEqual([10, TOKENS.length]);
+      } else expect(stream).toContain(CUT);
+      await world.close();
+      started = undefined;
+    }
+  });
+
+  it('is cut, and not begun anew, where the other server answers whole', async () => {
+    const whole = JSON.stringify({ choices: [{ finish_reason: 'stop', message: { content: ' time' } }] });
+    const world = await setup({ engine: 'sglang' }, dies(3), {
+      kind: 'raw',
+      contentType: 'application/json',
+      chunks: [whole],
+    });
+    const stream = await ask(world, 'chat');
+    expect(textIn(stream)).toBe(TOKENS.slice(0, 3).join(''));
+    expect(stream).toContain(CUT);
+  });
+
+  it('is cut where it ends with half of what stops the answer', async () => {
+    const half = await setup({ engine: 'sglang' }, dies(3), LIVES);
+    const stream = await ask(half, 'chat', { stop: ['a ship'] });
+    expect(textIn(stream)).toBe(TOKENS.slice(0, 3).join(''));
+    expect(stream).toContain(CUT);
+    await half.close();
+    const none = await setup({ engine: 'sglang' }, dies(3), LIVES);
+    expect(textIn(await ask(none, 'chat', { stop: ['END', '###'] }))).toBe(WHOLE);
+  });
+
+  const UPLOAD = { role: 'user', content: [{ type: 'container_upload', file_id: 'file_1' }] };
+  it.each([
+    ['a field that only its engine reads', { seed: 7 }],
+    ['a block that only its engine reads', { messages: [UPLOAD, ASKED] }],
+  ])('of messages is cut where its body has %s', async (_what, more) => {
+    const world = await setup({ engine: 'vllm', dialects: ['chat', 'messages'] }, dies(3), LIVES);
+    const stream = await ask(world, 'messages', more);
+    expect(textIn(stream)).toBe(TOKENS.slice(0, 3).join(''));
+    expect(stream).toContain(CUT);
+    expect(stream).not.toContain('not supported');
+    expect(count(world)).toBe(1);
+  });
+
+  it.each([
+    [{ engine: 'vllm', dialects: ['chat', 'messages'] }, 'Be brief.Be kind.'],
+    [{ engine: 'sglang', dialects: ['chat', 'messages'], version: '0.5.17' }, 'Be brief.\nBe kind.'],
+    [{ engine: 'llama.cpp', dialects: ['chat', 'messages'], version: 'b9000' }, 'Be brief.Be kind.'],
+    [{ engine: 'vllm' }, 'Be brief.\n\nBe kind.'],
+  ] as [EngineOptions, string][])(
+    'goes on behind the texts of the system as the first engine read them: %o',
+    async (options, system) => {
+      const world = await setup(options, dies(3), LIVES);
+      const stream = await ask(world, 'messages', { system: SYSTEM });
+      expect(textIn(stream)).toBe(WHOLE);
+      expect(lastBody(world)).toMatchObject({ messages: [{ role: 'system', content: system }, ASKED, {}] });
+    },
+  );
+
+  it('does not go on at servers that have its name since then', async () => {
+    const gate = Promise.withResolvers<undefined>();
+    const begun = chatEvents('tiny', { text: WHOLE, tokens: TOKENS }, true).slice(0, 4).join('');
+    const first: Behaviour = {
+      kind: 'raw',
+      contentType: 'text/event-stream',
+      chunks: [begun, ': \n\n'],
+      gate: gate.promise,
+    };
+    const { gateway, engines } = await setup({ engine: 'sglang' }, first, LIVES);
+    const response = await post(gateway, PATHS.chat, BODIES.chat);
+    const asked = engines.find(({ received }) => received.length > 0);
+    gateway.cluster.remove(CALLER.namespace, 'tiny-server');
+    const other = engines.find((engine) => engine !== asked);
+    gateway.cluster.serve({ name: 'other', namespace: CALLER.namespace, ports: [other?.port ?? 0] });
+    await gateway.ready('tiny', 1);
+    gate.resolve(undefined);
+    expect(await response.text()).toContain(CUT);
+    expect(other?.received).toEqual([]);
+  });
+
+  it.each([
+    ['chat', { engine: 'vllm' }, 1],
+    ['chat', { engine: 'unknown' }, 1],
+    ['responses', { engine: 'sglang' }, 1],
+    ['messages', { engine: 'sglang' }, 1],
+    ['messages', { engine: 'vllm', dialects: ['chat', 'messages'] }, 2],
+  ] as [Dialect, EngineOptions, number][])(
+    'is whole where its server broke off behind the reason to stop: %s, %o',
+    async (dialect, options, events) => {
+      const world = await setup(options, dies(TOKENS.length + events), LIVES);
+      const stream = await ask(world, dialect);
+      expect(textIn(stream)).toBe(WHOLE);
+      expect(stream).not.toMatch(ERROR);
+      expect(stream).toMatch(/\[DONE\]|message_stop/);
+      expect(count(world)).toBe(1);
+    },
+  );
+
+  it('leaves a server at once that goes on otherwise', async () => {
+    const begun = chatEvents('tiny', { reasoning: 'Hm, hm' }, true).slice(0, 2);
+    const thinks: Behaviour = {
+      kind: 'raw',
+      contentType: 'text/event-stream',
+      chunks: [begun.join(''), ': \n\n'],
+      gate: new Promise(() => undefined),
+    };
+    const world = await setup({ engine: 'sglang' }, dies(3), thinks, LIVES);
+    expect(await ask(world, 'chat')).toContain(CUT);
+    const left = () => world.engines.flatMap(({ received }) => received).filter(({ abortedAt }) => abortedAt);
+    await eventually(() => expect(left()).toHaveLength(2));
+    expect(count(world)).toBe(2);
+  });
+
+  it('ends at the other server with the words of the gateway when that ends the call, and asks no third', async () => {
+    const world = await setup({ engine: 'sglang' }, dies(3), { kind: 'stall', reply: { text: 'x' }, events: 1 }, LIVES);
+    const response = await post(world.gateway, PATHS.responses, BODIES.responses);
+    await eventually(() => expect(count(world)).toBe(2));
+    world.gateway.endCalls();
+    const stream = await response.text();
+    expect(stream).toContain('Service unavailable: this replica of the gateway stops');
+    expect(stream.match(/"type":"response.failed"/g)).toHaveLength(1);
+    expect(count(world)).toBe(2);
+  });
+
   it('leaves the other server when the client leaves', async () => {
     const world = await setup({ engine: 'sglang' }, dies(3), { kind: 'stall', reply: { text: 'x' }, events: 1 });
     const gone = new AbortController();
@@ -221,4 +405,25 @@ describe('a stream that broke off', () => {
       ),
     );
   });
+});
+
+it('what was told is counted by events, until the other server reports', () => {
+  const translator = new StreamTranslator('chat', 'messages', {
+    id: '0a',
+    createdAt: 1,
+    model: 'tiny',
+    request: BODIES.messages,
+  });
+  const events = chatEvents('tiny', { tokens: TOKENS }, 'each');
+  translator.push(Buffer.from(events.slice(0, 4).join('')));
+  expect(translator.usage).toMatchObject({ inputTokens: 10, outputTokens: 3 });
+  translator.goOn({ given: 3, repeated: '' });
+  translator.push(
+    Buffer.from(
+      chatEvents('tiny', { tokens: TOKENS.slice(3) }, false)
+        .slice(0, 5)
+        .join(''),
+    ),
+  );
+  expect(translator.usage).toMatchObject({ inputTokens: 10, outputTokens: 7 });
 });

@@ -142,7 +142,7 @@ describe('an engine that stands still behind a server that answers', () => {
   /** Reads its metrics for so many seconds. */
   async function measure({ clock, endpoint }: ReturnType<typeof setup>, seconds: number, load: Partial<ServerLoad>) {
     for (let second = 0; second < seconds; second += 2) {
-      endpoint.measured({ waiting: 0, running: 1, kvUsage: 0, at: clock.monotonic(), ...load });
+      endpoint.measured({ waiting: 0, running: 1, ranks: 1, kvUsage: 0, at: clock.monotonic(), ...load });
       await clock.advance(2000);
     }
   }
@@ -208,6 +208,7 @@ describe('an engine that stands still behind a server that answers', () => {
     expect(parseLoad('vllm', page(4), 0)).toEqual({
       waiting: 0,
       running: 2,
+      ranks: 1,
       kvUsage: 0,
       steps: 109,
       written: 14,
@@ -260,7 +261,7 @@ describe('a server that hangs', () => {
     engine.freeze();
     const text = await response.text();
     expect(text).toContain('"content":"Hello');
-    expect(text).toContain('The model server broke off in the middle of the answer');
+    expect(text).toContain('the model server broke off in the middle of the answer');
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
   });
 

@@ -53,7 +53,7 @@ describe('Model', () => {
   it('avoids servers whose fresh metrics call them saturated while another is not', () => {
     const { model, endpoints, clock } = modelWith(2);
     const [full, free] = endpoints as [Endpoint, Endpoint];
-    full.load = { waiting: 9, running: 4, kvUsage: 0.5, at: clock.monotonic() };
+    full.load = { waiting: 9, running: 4, ranks: 1, kvUsage: 0.5, at: clock.monotonic() };
     const keys = Array.from({ length: 40 }, (_, index) => index * 100_000_000);
     for (const key of keys) expect(model.pick(key, [], 'tenant')?.endpoint).toBe(free);
     expect(model.pick(0, [free], 'tenant')?.endpoint).toBe(full);
@@ -81,7 +81,7 @@ describe('parseLoad', () => {
       'vllm:gpu_cache_usage_perc{engine="0"} 0.25',
       'vllm:gpu_cache_usage_perc{engine="1"} 7.5e-1',
     ].join('\n');
-    expect(parseLoad('vllm', text, 5)).toEqual({ waiting: 7, running: 2, kvUsage: 0.75, at: 5 });
+    expect(parseLoad('vllm', text, 5)).toEqual({ waiting: 7, ranks: 2, running: 2, kvUsage: 0.75, at: 5 });
     expect(parseLoad('sglang', 'sglang:num_queue_reqs 1\nsglang:token_usage 0.1', 5)).toMatchObject({ waiting: 1 });
     expect(parseLoad('vllm', 'nothing here', 5)).toBeUndefined();
     expect(parseLoad('ollama', text, 5)).toBeUndefined();
@@ -97,7 +97,7 @@ describe('parseLoad', () => {
       'tgi_queue_size\t2 1700000000\r',
       'tgi_batch_current_size{le="} x"} 3',
     ].join('\n');
-    expect(parseLoad('tgi', text, 5)).toEqual({ waiting: 2, running: 3, kvUsage: 0, at: 5 });
+    expect(parseLoad('tgi', text, 5)).toEqual({ waiting: 2, ranks: 1, running: 3, kvUsage: 0, at: 5 });
   });
 
   it('ignores lines of other names', () => {

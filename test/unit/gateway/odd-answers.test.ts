@@ -122,6 +122,15 @@ describe('a response of a server that stores nothing', () => {
     expect(read).toContain('"maximum":9223372036854775807');
   });
 
+  it('shows nothing of the inside when it has failed', async () => {
+    const { gateway, engine } = await start(options);
+    const error = { code: 'vllm-0.svc:8000', message: 'lost 10.42.0.17:8000', pod: 'vllm-0' };
+    const failed = response({ status: 'failed', output: [], error });
+    engine.behave({ kind: 'raw', contentType: 'application/json', chunks: [JSON.stringify(failed)] });
+    const text = await textOf(gateway, 'responses', { model: 'tiny', input: 'a' });
+    expect((JSON.parse(text) as { error: unknown }).error).toEqual({ code: 'server_error', message: 'lost [address]' });
+  });
+
   it('passes as it is where nothing is stored or continued', async () => {
     const { gateway, engine } = await start(options);
     const stream = streamOf(response());

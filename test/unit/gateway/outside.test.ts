@@ -126,11 +126,37 @@ describe('a server outside the cluster', () => {
     ['file_id', { messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'file-1' } }] }] }],
     ['tools', { tools: [{ type: 'code_interpreter' }] }],
     ['web_search_options', { web_search_options: {} }],
+    ['speed', { speed: 'fast' }],
+    ['models', { models: ['dearer'] }],
   ])('does nothing there that costs the account: %s', async (name, more) => {
     const { gateway, outside } = await ready();
     const answer = await ask(gateway, more);
     expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining(name)]);
     expect(outside.received).toEqual([]);
+  });
+
+  it('gets neither members nor trials that might change its price', async () => {
+    const { gateway, outside } = await ready({ dialects: ['messages'] }, { dialects: ['messages'] });
+    const body = { model: 'big', max_tokens: 5, messages: MESSAGES, temperature: 0.5, turbo: true, diagnostics: {} };
+    const headers = { 'anthropic-beta': 'context-1m-2025-08-07,interleaved-thinking-2025-05-14' };
+    const answer = await post(gateway, 'messages', body, { headers });
+    const [call] = outside.received;
+    expect([answer.status, call?.body]).toEqual([
+      200,
+      { model: 'big-2026', max_tokens: 5, messages: MESSAGES, temperature: 0.5 },
+    ]);
+    expect(call?.headers['anthropic-beta']).toBe('interleaved-thinking-2025-05-14');
+  });
+
+  it('is alone in that: an engine in the cluster gets members that nobody here knows', async () => {
+    const { gateway } = await world();
+    const engine = await startEngine({ models: ['tiny'] });
+    closers.push(() => engine.close());
+    gateway.cluster.serve({ name: 'tiny', ports: [engine.port] });
+    await gateway.ready('tiny');
+    const more = { speed: 'fast', models: ['other'], top_n_sigma: 1 };
+    const answer = await post(gateway, 'chat/completions', { model: 'tiny', messages: MESSAGES, ...more });
+    expect([answer.status, engine.received[0]?.body]).toMatchObject([200, more]);
   });
 
   it('is not asked for a search that an agent only declares', async () => {

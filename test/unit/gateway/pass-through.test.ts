@@ -148,6 +148,15 @@ describe('GET /models', () => {
         },
       ],
     });
+    const first = await fetch(`${gateway.base}/v1/models`);
+    const etag = first.headers.get('etag') ?? 'none';
+    expect(first.headers.get('cache-control')).toBe('private, no-cache');
+    const again = await fetch(`${gateway.base}/v1/models`, { headers: { 'if-none-match': etag } });
+    expect([again.status, again.headers.get('etag'), await again.text()]).toEqual([304, etag, '']);
+    const other = await fetch(`${gateway.base}/v1/models`, {
+      headers: { 'if-none-match': etag, 'anthropic-version': '2023-06-01' },
+    });
+    expect(other.status).toBe(200);
     const single = await fetch(`${gateway.base}/v1/models/tiny`);
     expect(await single.json()).toMatchObject({ id: 'tiny', object: 'model' });
     expect((await fetch(`${gateway.base}/v1/models/nothing`)).status).toBe(404);

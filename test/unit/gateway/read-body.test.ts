@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { BodyTooLargeError, OverloadedError, readBody } from '../../../src/gateway/calls/read-body.ts';
 import { BodyShares, type BodyHold } from '../../../src/gateway/limits/body-shares.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
-import { countStructure } from '../../../src/lib/json-structure.ts';
+import { countNames, countStructure } from '../../../src/lib/json-structure.ts';
 
 const MIB = 2 ** 20;
 
@@ -58,6 +58,42 @@ it('stops counting at the limit, and survives what is not JSON', () => {
   expect(countStructure(Buffer.from('[[[[['), 3)).toBe(4);
   expect(countStructure(Buffer.from(`["${'x'.repeat(100)}`), 9)).toBe(1);
   expect(countStructure(Buffer.from(`["${'x'.repeat(61)}\\`), 9)).toBe(1);
+});
+
+it('counts the different names of members', () => {
+  const names = (value: unknown): string[] =>
+    typeof value !== 'object' || value === null
+      ? []
+      : [...(Array.isArray(value) ? [] : Object.keys(value)), ...Object.values(value).flatMap(names)];
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const different = new Set(names(value).map((name) => JSON.stringify(name))).size;
+      const count = countNames(Buffer.from(JSON.stringify(value, undefined, 1)), 1e6);
+      // Two names may share a hash.
+      expect(count).toBeLessThanOrEqual(different);
+      expect(count).toBeGreaterThanOrEqual(different - 1);
+    }),
+  );
+  const many = Array.from({ length: 30_000 }, (_, at) => `"name of ${at}":1`).join(',');
+  expect(countNames(Buffer.from(`{${many}}`), 1e6)).toBeGreaterThan(29_000);
+  expect(countNames(Buffer.from(`{${many}}`), 20_000)).toBe(20_001);
+});
+
+it('refuses a body of very many different names before it is parsed, and takes one of few that come often', async () => {
+  const bodies = new BodyShares(64 * MIB);
+  const objects = (name: (at: number) => string) =>
+    `{"model":"m","x":[${Array.from({ length: 30_000 }, (_, at) => `{"${name(at)}":"a"}`).join(',')}]}`;
+  await expect(
+    read(
+      objects((at) => `n${at}`),
+      bodies,
+    ),
+  ).rejects.toThrow('more than 20000 different names');
+  expect(isWhole(bodies, 64 * MIB)).toBe(true);
+  await read(
+    objects((at) => `n${at % 10_000}`),
+    bodies,
+  );
 });
 
 it('refuses a body of millions of tiny objects before it is parsed, and holds nothing of it', async () => {

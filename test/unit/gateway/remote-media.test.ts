@@ -1,5 +1,8 @@
 /** Addresses that a caller names reach no model server, unless the operator allowed their host. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type DialectError, remoteMedia } from '../../../src/gateway/dialects/index.ts';
+import { mayFetch } from '../../../src/gateway/find-model.ts';
+import { cpuTime } from '../../support/cpu-time.ts';
 import { formOf, FORM_TYPE, textPart } from '../../support/ambiguous-bodies.ts';
 import { gatewayTo, post, startGateway, type TestGateway } from '../../support/model-gateway.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from '../../support/scripted-engine.ts';
@@ -408,6 +411,45 @@ describe('hosts that the operator allows', () => {
     await expect.poll(async () => (await ask(gateway, url)).status).toBe(400);
     expect((await goOn('tiny')).status).toBe(400);
     expect(other.received).toEqual([]);
+  });
+});
+
+describe('as many media as a body may have', () => {
+  const MANY = 120_000;
+  const images = (count: number, urlOf: (index: number) => string) =>
+    user(...Array.from({ length: count }, (_, at) => ({ type: 'image_url', image_url: { url: urlOf(at) } })));
+
+  it.each<[what: string, url: (index: number) => string, expected: string]>([
+    ['addresses of one host', (at) => `https://images.example.com/${at}`, '2048 media'],
+    ['data', () => 'data:image/png;base64,AA==', '2048 media'],
+    ['addresses of as many hosts', (at) => `https://h${at}.example.com/`, '100 hosts'],
+  ])('are refused by number, in little time: %s', async (_what, urlOf, expected) => {
+    const body = images(MANY, urlOf);
+    let error: unknown;
+    const spent = await cpuTime(() => {
+      try {
+        remoteMedia(body);
+      } catch (caught) {
+        error = caught;
+      }
+    });
+    expect(error).toMatchObject({ status: 400, message: expect.stringContaining(expected) as string });
+    expect((error as DialectError).param).toMatch(/^messages\[0\]\.content\[\d+\]\.image_url\.url$/);
+    expect(spent).toBeLessThan(500);
+    expect(remoteMedia(images(100, urlOf)).length).toBeLessThanOrEqual(100);
+  });
+
+  it('are held against the hosts of a server once, whatever its number of endpoints', () => {
+    const media = remoteMedia(images(100, (at) => `https://h${at}.example.com/`));
+    let looks = 0;
+    const hosts = new Proxy(['*.example.com'], {
+      get(list, name, own) {
+        if (name === 'some') looks += 1;
+        return Reflect.get(list, name, own) as unknown;
+      },
+    });
+    for (let turn = 0; turn < 1000; turn += 1) expect(mayFetch(hosts, media)).toBe(true);
+    expect(looks).toBe(100);
   });
 });
 

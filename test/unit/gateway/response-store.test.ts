@@ -6,6 +6,7 @@ import { SharedStore } from '../../../src/gateway/state/shared-store.ts';
 import { MemoryStore, type NewResponse } from '../../../src/gateway/state/response-store.ts';
 import { cpuTime } from '../../support/cpu-time.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
+import { heapUsed } from '../../support/heap.ts';
 
 function stored(text: string, previous?: string): NewResponse {
   const items = [
@@ -25,7 +26,7 @@ async function textOf(store: MemoryStore, id: string, owner = A): Promise<unknow
   return part && JSON.parse(part.text);
 }
 
-function setup(bounds = { ttlMs: 1000, maxSizePerTenant: 600, maxSize: 1500 }) {
+function setup(bounds = { ttlMs: 1000, maxSizePerTenant: 1500, maxSize: 4000 }) {
   const clock = fakeClock();
   return { clock, store: new MemoryStore(clock, bounds) };
 }
@@ -61,7 +62,7 @@ describe('memory store of responses', () => {
   });
 
   it('drops the least recently used answers of a tenant, over all its keys', async () => {
-    const { store } = setup({ ttlMs: 1000, maxSizePerTenant: 1000, maxSize: 5000 });
+    const { store } = setup({ ttlMs: 1000, maxSizePerTenant: 1700, maxSize: 9000 });
     const other = { ...A, keyId: 'a2' };
     for (const id of ['r1', 'r2', 'r3']) await store.put(A, id, stored('x'.repeat(50)), MOST);
     await store.get(A, 'r1', 'response');
@@ -95,7 +96,7 @@ describe('memory store of responses', () => {
   it('does not store an answer beyond the bound of the tenant', async () => {
     const { store } = setup();
     await store.put(A, 'small', stored('one'), MOST);
-    await store.put(A, 'big', stored('x'.repeat(700)), MOST);
+    await store.put(A, 'big', stored('x'.repeat(1000)), MOST);
     expect(await store.get(A, 'big', 'response')).toBeUndefined();
     expect(await store.get(A, 'small', 'response')).toBeDefined();
   });
@@ -118,10 +119,32 @@ describe('memory store of responses', () => {
     expect(found?.get('a')).toHaveLength(100_000);
   });
 
+  const ids = (length: number, prefix: string) => Array.from({ length }, (_, index) => `${prefix}${index}`);
+  const withItems = (items: readonly string[]) => items.map((id) => ({ kind: 'text' as const, text: '', id }));
+
+  it.each([
+    ['answers with next to nothing', (at: number) => ({ id: `r${at}`, items: [] })],
+    ['long ids', (at: number) => ({ id: `${'r'.repeat(10_000)}${at}`, items: [] })],
+    ['items with next to nothing', (at: number) => ({ id: `r${at}`, items: withItems(ids(100, `i${at}-`)) })],
+    ['items with long ids', (at: number) => ({ id: `r${at}`, items: withItems(ids(10, `${'i'.repeat(500)}${at}-`)) })],
+  ])('counts all that an answer takes: %s', async (_what, make) => {
+    const most = 2 ** 20;
+    const store = new MemoryStore(fakeClock(), { ttlMs: 1000, maxSizePerTenant: most, maxSize: 2 * most });
+    const before = heapUsed();
+    for (let at = 0; at < 10_000; at += 1) {
+      const { id, items } = make(at);
+      await store.put(A, id, { ...EMPTY, items, response: {} }, MOST);
+    }
+    // A code unit takes two bytes at most. A map that had many entries is larger than those that it has.
+    expect(heapUsed() - before).toBeLessThan(2.5 * most);
+    const { id } = make(9999);
+    expect(await store.get(A, id, 'response')).toBeDefined();
+  });
+
   it('drops many answers in linear time', async () => {
     const store = new MemoryStore(fakeClock(), { ttlMs: 1, maxSizePerTenant: 2 ** 24, maxSize: 2 ** 25 });
     for (let id = 0; id < 300_000; id++) await store.put(A, `r${id}`, { ...EMPTY, items: [], response: {} }, MOST);
-    const large = { ...EMPTY, items: [], response: 'x'.repeat(2 ** 24 - 200) };
+    const large = { ...EMPTY, items: [], response: 'x'.repeat(2 ** 24 - 400) };
     expect(await cpuTime(() => store.put(A, 'large', large, MOST))).toBeLessThan(3000);
     expect(await store.get(A, 'r299990', 'response')).toBeUndefined();
     expect(await textOf(store, 'large')).toBe(large.response);

@@ -119,7 +119,7 @@ describe.each(ENGINES)('at %s', (_name, dialects, events) => {
       const stream = await begun(path, events[path]);
       gateway.endCalls();
       const text = await stream.rest();
-      expect(text).toMatch(lastEvent(path, 'This replica of the gateway stops'));
+      expect(text).toMatch(lastEvent(path, 'Service unavailable: this replica of the gateway stops'));
       await eventually(() => expect(engine.received[0]?.abortedAt).toBeDefined());
     },
   );

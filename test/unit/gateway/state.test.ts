@@ -57,6 +57,11 @@ describe.each(ENGINES)('stored responses over %s', (_name, options) => {
     expect([texts(rest), rest.has_more]).toEqual([['c'], false]);
     for (const query of ['?limit=0', '?limit=x', '?order=up', '?after=no'])
       expect(await page(query)).toMatchObject({ error: { code: 'invalid_value' } });
+    for (const path of [id, `${id}/input_items`]) {
+      const url = `${gateway.base}/v1/responses/${path}`;
+      const etag = (await fetch(url)).headers.get('etag') ?? 'none';
+      expect((await fetch(url, { headers: { 'if-none-match': etag } })).status).toBe(304);
+    }
     const unknown = await fetch(`${gateway.base}/v1/responses/resp_no/input_items`);
     expect(unknown.status).toBe(404);
   });

@@ -2,6 +2,7 @@ import type { Dispatcher } from 'undici';
 import { expect, it } from 'vitest';
 import type { ReceiverDeps } from '../../../src/gateway/calls/answer-receiver.ts';
 import { StreamReceiver } from '../../../src/gateway/calls/stream-receiver.ts';
+import { BodyShares } from '../../../src/gateway/limits/body-shares.ts';
 
 const controller = { aborted: false } as Dispatcher.DispatchController;
 const event = (text: string): string =>
@@ -14,7 +15,7 @@ function receive() {
     endStream: (data: Uint8Array) => done.push(`end ${Buffer.from(data).toString()}`),
   };
   const deps = {
-    call: { dialect: 'chat', inspection: { wantsUsage: true } },
+    call: { dialect: 'chat', body: {}, inspection: { wantsUsage: true }, kept: new BodyShares(1000).hold('a', 1000) },
     request: { dialect: 'chat', native: true },
     client,
     context: {},

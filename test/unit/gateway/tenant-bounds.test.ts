@@ -1,9 +1,11 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { buildCatalog, ModelCache } from '../../../src/gateway/discovery/catalog.ts';
 import type { ServerState } from '../../../src/gateway/discovery/names.ts';
-import { boundNames, boundTargets } from '../../../src/gateway/discovery/tenant-bounds.ts';
+import { boundNames, TargetBudget } from '../../../src/gateway/discovery/tenant-bounds.ts';
+import { poolTargetsOf } from '../../../src/gateway/discovery/targets.ts';
 import type { ServerSpec, Target } from '../../../src/gateway/discovery/types.ts';
 import { Endpoint } from '../../../src/gateway/endpoint.ts';
+import type { Pod } from '../../../src/kube/types.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { probeOf } from '../../support/probe.ts';
 
@@ -91,6 +93,46 @@ it('a tenant has a bound of addresses, in the order of its servers', () => {
     ...['a', 'b', 'c'].map((name) => ({ server: serverOf('hostile', name), count: 600 })),
     { server: serverOf('honest', 'llm'), count: 10 },
     { server: serverOf(OWN, 'big'), count: 3000 },
-  ].map(({ server, count }) => ({ server, targets: targetsOf(server, count) }));
-  expect(boundTargets(servers, isBounded).map(({ targets }) => targets.length)).toEqual([600, 424, 0, 10, 3000]);
+  ];
+  const budget = new TargetBudget(isBounded);
+  const kept = servers.map(({ server, count }) =>
+    budget.take(server.namespace, { targets: targetsOf(server, count), ignored: 0 }),
+  );
+  expect(kept.map(({ length }) => length)).toEqual([600, 424, 0, 10, 3000]);
+  expect(budget.ignored).toBe(776);
+});
+
+it('pools that select the same thousands of pods make no more addresses than one tenant may have', () => {
+  const labels = { app: 'vllm' };
+  const looks = vi.fn();
+  const pods: Pod[] = Array.from({ length: 4000 }, (_, index) => ({
+    metadata: {
+      name: `p-${index}`,
+      uid: `p-${index}`,
+      get labels() {
+        looks();
+        return labels;
+      },
+    },
+    status: { podIP: '10.0.0.1' },
+  }));
+  const pool = {
+    metadata: { name: 'pool' },
+    spec: { selector: { matchLabels: labels }, targetPorts: [8000, 8001, 8002].map((number) => ({ number })) },
+  };
+  const budget = new TargetBudget(isBounded);
+  const read = (namespace: string, pools: number): number => {
+    const own = budget.podsFor(namespace, pools, pods);
+    const made = Array.from({ length: pools }, (_, index) => {
+      const found = poolTargetsOf(serverOf(namespace, `${index}`), pool, own, budget.left(namespace));
+      expect(budget.take(namespace, found)).toHaveLength(found.targets.length);
+      return found.targets.length;
+    });
+    return made.reduce((sum, count) => sum + count, 0);
+  };
+  expect(read('hostile', 256)).toBe(1024);
+  expect(looks).toHaveBeenCalledTimes(65_536);
+  expect(budget.ignored).toBe(65_536 * 3 - 1024);
+  expect(read('honest', 1)).toBe(1024);
+  expect(read(OWN, 1)).toBe(12_000);
 });

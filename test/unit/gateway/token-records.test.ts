@@ -5,7 +5,7 @@ import type { Usage } from '../../../src/gateway/dialects/index.ts';
 import { type Grouping, totalsOf, UsageReport } from '../../../src/ledger/report.ts';
 import { tokenBillsOf } from '../../../src/ledger/tokens.ts';
 import { parseMoney } from '../../../src/resources/money.ts';
-import { type LoggedCall, TokenWorld, type WriteFate } from '../../support/token-world.ts';
+import { INTRUDER, type LoggedCall, TokenWorld, type WriteFate } from '../../support/token-world.ts';
 
 const RUNS = 600;
 const DAY = 86_400_000;
@@ -39,7 +39,7 @@ type Op =
   | { do: 'wait' | 'jump'; ms: number }
   | { do: 'fates'; fates: WriteFate[] }
   | { do: 'kill' | 'stop'; replica: number }
-  | { do: 'start' | 'deliver' };
+  | { do: 'start' | 'deliver' | 'intrude' };
 
 const replica = fc.nat(9);
 const fates = fc.array(fc.constantFrom<WriteFate>('done', 'failed', 'doneAndFailed', 'slow', 'slow', 'late', 'late'), {
@@ -72,6 +72,7 @@ async function live(ops: readonly Op[]): Promise<{ world: TokenWorld; left: numb
     else if (one.do === 'kill') world.kill(chosen(one.replica));
     else if (one.do === 'stop') await world.stop(chosen(one.replica));
     else if (one.do === 'start') world.start();
+    else if (one.do === 'intrude') world.intrude();
     else world.deliver();
   }
   // The API server is well again, if slow, and every replica that is left stops.
@@ -116,7 +117,7 @@ function sumsOf(calls: readonly LoggedCall[]): Record<string, number[]> {
 function sumsOfRecords({ records }: TokenWorld): Record<string, number[]> {
   const sums: Record<string, number[]> = {};
   for (const { metadata, spec } of records.values()) {
-    for (const one of spec.entries) {
+    for (const one of spec.entries.filter(({ by }) => by !== INTRUDER)) {
       const prices = [one.inputPrice, one.cachedInputPrice, one.outputPrice, spec.currency];
       const id = JSON.stringify([metadata.namespace, one.by, one.model, ...prices, spec.day]);
       const more = [one.calls, one.unreported, one.inputTokens, one.cachedInputTokens, one.outputTokens];
@@ -165,6 +166,57 @@ test(
     expect(Object.values(seen).every((count) => count >= RUNS / 100)).toBe(true);
   },
 );
+
+test(
+  'an entry that somebody adds to its records keeps no replica from billing each call once',
+  { timeout: 120_000 },
+  async () => {
+    const intruded = fc.oneof(
+      { weight: 16, arbitrary: op.filter((one) => one.do !== 'kill' && one.do !== 'stop') },
+      { weight: 3, arbitrary: fc.constant<Op>({ do: 'intrude' }) },
+    );
+    let refused = 0;
+    const worlds = fc.asyncProperty(fc.array(intruded, { minLength: 20, maxLength: 60, size: 'max' }), async (ops) => {
+      const { world } = await live(ops);
+      expect(sumsOfRecords(world)).toEqual(sumsOf(world.log));
+      refused += world.refused;
+    });
+    await fc.assert(worlds, { numRuns: RUNS / 6 });
+    expect(refused).toBeGreaterThan(RUNS / 20);
+  },
+);
+
+test('a record keeps the entry that somebody made larger, and another has what came after it', async () => {
+  const world = new TokenWorld();
+  const index = world.start();
+  world.namespaces.put({ metadata: { name: 'tenant-a' } });
+  const prices = { input: '1', cachedInput: '1', output: '1', currency: 'USD' };
+  const one = { namespace: 'tenant-a', by: 'key/ci', model: 'qwen', prices };
+  const used = { inputTokens: 10, outputTokens: 10, cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+  const callTwice = async (): Promise<void> => {
+    for (const model of ['qwen', 'llama']) world.call(index, { ...one, model }, used);
+    await world.clock.advance(10_000);
+  };
+  await callTwice();
+  for (const { spec } of world.records.values())
+    for (const entry of spec.entries) if (entry.model === 'qwen') Object.assign(entry, { calls: 100, inputTokens: 15 });
+  await callTwice();
+  expect(world.meterOf(index).lagSeconds).toBe(0);
+  await callTwice();
+  const entries = [...world.records.values()].map(({ spec }) =>
+    spec.entries.map(({ model, calls, inputTokens, outputTokens }) => [model, calls, inputTokens, outputTokens]),
+  );
+  expect(entries).toEqual([
+    [
+      ['qwen', 100, 15, 10],
+      ['llama', 1, 10, 10],
+    ],
+    [
+      ['qwen', 1, 15, 20],
+      ['llama', 2, 20, 20],
+    ],
+  ]);
+});
 
 test('a replica that dies loses the calls since its last write, and no others', async () => {
   const world = new TokenWorld();

@@ -51,8 +51,8 @@ describe('the window of a server', () => {
     const window = new Window();
     const before = window.size;
     for (let count = 0; count < 10; count += 1) {
-      window.note({ running: 2, waiting: 30 }, 32);
-      window.note({ running: 32, waiting: 0 }, 32);
+      window.note({ running: 2, waiting: 6 }, 8);
+      window.note({ running: 8, waiting: 0 }, 8);
     }
     expect(window.size).toBe(before);
   });

@@ -9,11 +9,12 @@ import type { ApiContext } from '../../../src/http/server/context.ts';
 import { ClaimGate } from '../../../src/http/features/instances/claim-gate.ts';
 import { createInstance } from '../../../src/http/features/instances/create.ts';
 import { PendingRemovals, runReaper } from '../../../src/http/features/instances/reaper.ts';
+import { requestHash } from '../../../src/http/interface/idempotency.ts';
 import { createInstanceRoute } from '../../../src/http/features/instances/create-route.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { toKubeError } from '../../../src/kube/errors.ts';
 import { CONFIRM_BY, type GpuInstance, type GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
-import { numericId } from '../../../src/resources/ids.ts';
+import { numericId, REQUEST_HASH } from '../../../src/resources/ids.ts';
 import { FakeStore } from '../../support/fake-store.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
@@ -102,6 +103,29 @@ it.each([0, 3_600_000, -3_600_000])(
   },
 );
 
+it.each([
+  { onNoCapacity: 'Fail', entries: [{ reason: 'Scheduled', start: 1 }] },
+  // No leader saw it wait.
+  { onNoCapacity: 'Queue', entries: [{ reason: 'Stopped', start: 0 }] },
+] as const)(
+  'a request that is repeated while its instance is being removed rents no other: $onNoCapacity',
+  async ({ onNoCapacity, entries }) => {
+    const { client, deps, gone } = world();
+    const annotations = { [REQUEST_HASH]: 'hash' };
+    const removed = { metadata: { namespace: 'a', name: 'i', uid: UID, annotations, deletionTimestamp: 'now' } };
+    let isThere = true;
+    client.list.mockResolvedValue({ items: [{ metadata: {}, spec: { instanceUid: 'uid-0', entries } }] as never[] });
+    const missing = toKubeError('GET /', { status: 404, body: '' });
+    Object.assign(deps.client, { get: () => (isThere ? Promise.resolve(removed) : Promise.reject(missing)) });
+    Object.assign(deps.waiter, { removal: () => Promise.resolve(!(isThere = false)) });
+    const spec = { type: 'OnDemand', onNoCapacity } as GpuInstanceSpec;
+    const idempotency = { key: 'one', hash: 'hash' };
+    const request = { namespace: 'a', spec, createdBy: 'key/k', signal: gone.signal, idempotency };
+    await expect(createInstance(deps, request)).rejects.toThrow('was deleted');
+    expect(client.create).not.toHaveBeenCalled();
+  },
+);
+
 it('what was deleted before the answer was confirmed is not answered with a success', async () => {
   const { client, create } = world();
   client.patch.mockResolvedValue({ metadata: { name: 'i', deletionTimestamp: 'now' } } as GpuInstance);
@@ -167,6 +191,8 @@ describe('a refusal that another replica has seen pass', () => {
   function late() {
     const { client, deps, gone } = world();
     const get = vi.fn<() => Promise<GpuInstance>>();
+    // There is none before the request.
+    get.mockRejectedValueOnce(toKubeError('GET /', { status: 404, body: '' }));
     Object.assign(client, { get });
     deps.waiter.decision = () => Promise.resolve({ decision: 'refused', instance: refused });
     const spec = { onNoCapacity: 'Fail' } as GpuInstanceSpec;
@@ -289,13 +315,46 @@ it.each(['before', 'while'])('a client that leaves %s its request is checked mak
   await new Promise((resolve) => server.close(resolve));
 });
 
+it('a retry with an Idempotency-Key is answered although an SSH key of its body was deleted since', async () => {
+  const { client, deps } = world();
+  const body = { ssh_key_ids: [7] };
+  const annotations = { [REQUEST_HASH]: requestHash(body) };
+  const instance = { metadata: { namespace: 'a', name: 'i', uid: UID, annotations }, status: { incarnation: 1 } };
+  Object.assign(client, { get: () => Promise.resolve(instance) });
+  Object.assign(deps, { instances: { json: () => '{}' } });
+  const handle = createInstanceRoute.serve(deps);
+  const app = express();
+  app.post('/', express.json(), (request, response) => {
+    setPrincipal(request, { keyId: 'k', namespace: 'a', name: 'k', scopes: [] });
+    const fail = (error: unknown) => response.status(500).send(String(error));
+    return Promise.resolve(handle(request, response, () => undefined)).catch(fail);
+  });
+  const server = app.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const send = async (key: Record<string, string>): Promise<[number, string | null]> => {
+    const headers = { 'content-type': 'application/json', ...key };
+    const answer = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body: JSON.stringify(body) });
+    await answer.text();
+    return [answer.status, answer.headers.get('idempotent-replayed')];
+  };
+  expect(await send({ 'idempotency-key': 'one' })).toEqual([201, 'true']);
+  expect(await send({})).toEqual([500, null]);
+  instance.metadata.annotations = { [REQUEST_HASH]: 'of another body' };
+  expect(await send({ 'idempotency-key': 'one' })).toEqual([500, null]);
+  expect(client.create).not.toHaveBeenCalled();
+  await new Promise((resolve) => server.close(resolve));
+});
+
 describe('a retry with an Idempotency-Key after its instance was deleted', () => {
   const HASH = 'the hash';
   const retry = (entries: { start: number; reason: string }[], onNoCapacity: 'Fail' | 'Queue' = 'Fail') => {
     const { client, deps, gone } = world();
     const get = vi.fn<() => Promise<never>>(() => Promise.reject(toKubeError('GET /', { status: 404, body: {} })));
     Object.assign(client, { get });
-    client.list.mockResolvedValue({ items: [{ metadata: { name: 'h-1' }, spec: { entries } }] as never[] });
+    client.list.mockResolvedValue({
+      items: [{ metadata: { name: 'h-1' }, spec: { instanceUid: 'uid-0', entries } }] as never[],
+    });
     const spec = { type: 'OnDemand', onNoCapacity } as GpuInstanceSpec;
     const idempotency = { key: 'k', hash: HASH };
     const answer = createInstance(deps, { namespace: 'a', spec, createdBy: 'key/k', idempotency, signal: gone.signal });
@@ -311,6 +370,7 @@ describe('a retry with an Idempotency-Key after its instance was deleted', () =>
       ],
       'Fail',
     ],
+    ['had a place that a quota refused then', [{ start: 1, reason: 'Claimed' }], 'Fail'],
     ['had others end for it', [{ start: 0, reason: 'PlaceComing' }], 'Fail'],
     ['stood in line', [{ start: 0, reason: 'WaitingForCapacity' }], 'Queue'],
   ] as const)('that %s rents no other', async (_what, entries, onNoCapacity) => {
@@ -322,8 +382,7 @@ describe('a retry with an Idempotency-Key after its instance was deleted', () =>
   it('that was refused asks again', async () => {
     const { answer } = retry([
       { start: 0, reason: 'Accepted' },
-      { start: 1, reason: 'Claimed' },
-      { start: 1, reason: 'QuotaExceeded' },
+      { start: 0, reason: 'QuotaExceeded' },
       { start: 0, reason: 'WaitingForCapacity' },
     ]);
     await expect(answer).resolves.toMatchObject({ outcome: 'granted', replayed: false });

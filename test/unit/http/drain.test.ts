@@ -109,7 +109,7 @@ test('a stream of a model that outlasts the time of a replica ends with one erro
   const closed = api.close();
   await clock.advance(24_000);
   expect(await text).toMatch(
-    /^data: \{"id".*data: \{"error":\{"message":"This replica of the gateway stops[^\n]*\n\n/s,
+    /^data: \{"id".*data: \{"error":\{"message":"Service unavailable: this replica of the gateway stops[^\n]*\n\n/s,
   );
   await clock.advance(1000);
   await closed;

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { findTemplateOf } from '../../../src/http/features/instances/find-template.ts';
-import type { KubeClient } from '../../../src/kube/client/client.ts';
-import type { Namespace } from '../../../src/kube/types.ts';
+import type { KubeClient, ListOptions } from '../../../src/kube/client/client.ts';
+import type { Namespace, ObjectRef } from '../../../src/kube/types.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import { type InstanceTemplate, templateHash } from '../../../src/resources/instance-template.ts';
 import { cacheOf } from '../../support/controller-world.ts';
@@ -35,4 +35,44 @@ test.each([
   expect(await findTemplateOf(replica(onList), 'me', byId)).toEqual(NEW);
   expect(await findTemplateOf(replica(onList), 'me', { templateHashId: templateHash(NEW.spec) })).toEqual(NEW);
   expect(await findTemplateOf(replica(onList), 'me', { templateId: 1 })).toBeUndefined();
+});
+
+/** A tenant with 1000 templates that no cache shows yet. `calls` are those of the API server. */
+function manyTemplates() {
+  const made = Array.from({ length: 1000 }, (_, n): InstanceTemplate => ({
+    metadata: { name: `t${n}`, namespace: 'me', uid: `uid-${n}`, resourceVersion: '2' },
+    spec: { displayName: '', image: `r.io/app:${n}` },
+  }));
+  const calls: { limit?: number; name?: string }[] = [];
+  const client = {
+    list: (_type: unknown, { limit = Infinity, continue: from = '0' }: ListOptions) => {
+      calls.push({ limit });
+      const end = Number(from) + limit;
+      const items = made.slice(Number(from), end);
+      return Promise.resolve({ items, resourceVersion: '2', ...(end < made.length && { continue: String(end) }) });
+    },
+    get: (_type: unknown, { name }: ObjectRef) => {
+      calls.push({ name });
+      return Promise.resolve(made.find(({ metadata }) => metadata.name === name));
+    },
+  } as unknown as Pick<KubeClient, 'list' | 'get'>;
+  const templates = cacheOf<InstanceTemplate>([], INDEXES.templates).store;
+  const source = { templates, namespaces: cacheOf<Namespace>().store, own: 'berth-system' };
+  return { calls, source: { client, templates: source } };
+}
+
+test('a template that is not there costs small pages of names, and one by its id the pages up to it', async () => {
+  const { calls, source } = manyTemplates();
+  expect(await findTemplateOf(source, 'me', { templateId: 1 })).toBeUndefined();
+  expect(calls.splice(0)).toEqual(Array.from({ length: 10 }, () => ({ limit: 100 })));
+  const found = await findTemplateOf(source, 'me', { templateId: numericId('uid-150') });
+  expect(found?.metadata.name).toBe('t150');
+  expect(calls.splice(0)).toEqual([{ limit: 100 }, { limit: 100 }, { name: 't150' }]);
+});
+
+test('a hash that no template has reads a few templates, however many are new', async () => {
+  const { calls, source } = manyTemplates();
+  expect(await findTemplateOf(source, 'me', { templateHashId: 'none' })).toBeUndefined();
+  expect(calls.filter(({ name }) => name !== undefined)).toHaveLength(16);
+  expect(calls).toHaveLength(17);
 });

@@ -126,6 +126,17 @@ it('says of each GPU who has it, and of each node whether it is for rent', async
   ]);
 });
 
+it('says that nothing is offered where there is no GPUPool, and who has what was rented', async () => {
+  api = await startLoneApi({ tenants: ['team'], ...WORLD, pools: [] });
+  const { nodes, pools } = await fleet();
+  expect(pools).toEqual([]);
+  expect(nodes[0]).toMatchObject({
+    state: 'not_for_rent',
+    message: 'There is no GPUPool: nothing is offered.',
+    gpus: [{ instances: [{ id: 'one' }, { id: 'two' }] }],
+  });
+});
+
 it('says which GPU of an instance is unhealthy', async () => {
   const instances = [unhealthyOf('team', 'one', 'e', 2), instanceOf('rivals', 'two', 'e', 2)];
   api = await startLoneApi({ tenants: ['team'], ...WORLD, instances });

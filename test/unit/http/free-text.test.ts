@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { CallLimits } from '../../../src/http/interface/request-limit.ts';
 import { Ring } from '../../../src/http/interface/events/ring.ts';
 import { checkTemplateText, takeFreeText } from '../../../src/http/features/instances/free-text.ts';
-import { REQUEST_HASH } from '../../../src/http/interface/idempotency.ts';
+import { REQUEST_HASH } from '../../../src/resources/ids.ts';
 import type { ReadStore } from '../../../src/kube/watch/store.ts';
 import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';

@@ -1,10 +1,14 @@
 import { expect, it } from 'vitest';
-import { toBudgetRecord, toLimitsRecord } from '../../../src/http/features/limits/record.ts';
+import { diskGbOf, toBudgetRecord, toLimitsRecord } from '../../../src/http/features/limits/record.ts';
 import { limitsSchema } from '../../../src/http/features/limits/schema.ts';
 import { budgetSchema } from '../../../src/resources/tenants/budget.ts';
+import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { ceilingsSchema } from '../../../src/resources/tenants/ceilings.ts';
+import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
-const NOTHING = { instances: 0, sshKeys: 0, templates: 0, apiKeys: 0, registries: 0, webhooks: 0, gpus: [] };
+const NO_DISKS = { diskGb: 0, keptDisks: { count: 0, gb: 0 } };
+const NO_OBJECTS = { instances: 0, sshKeys: 0, templates: 0, apiKeys: 0, registries: 0, webhooks: 0 };
+const NOTHING = { ...NO_OBJECTS, ...NO_DISKS, gpus: [] };
 
 it('shows each ceiling over GPUs with what its places hold', () => {
   const ceilings = ceilingsSchema.parse({
@@ -70,4 +74,22 @@ it('shows a budget with what is left of it, and nothing of another month', () =>
   expect(toBudgetRecord({ budget, status: credited }, now)?.lines[0]?.left).toBe('501.00');
   expect(toBudgetRecord({ budget: undefined, status }, now)).toBeNull();
   expect(toBudgetRecord({ budget: budgetSchema.parse({}), status }, now)).toBeNull();
+});
+
+it('shows the ceiling over disks with those of instances and those that were kept', () => {
+  const budgets = { budget: null, key_budget: null };
+  const used = { ...NOTHING, diskGb: 40, keptDisks: { count: 2, gb: 80 } };
+  const record = toLimitsRecord(ceilingsSchema.parse({ diskGb: 100 }), ['gold'], used, budgets);
+  expect(record).toMatchObject({ disk_gb: { used: 120, limit: 100 }, kept_disks: { count: 2, gb: 80 } });
+  expect(toLimitsRecord(ceilingsSchema.parse({}), [], used, budgets).disk_gb).toEqual({ used: 120, limit: null });
+});
+
+it.each<[string, GpuInstance['status'], number]>([
+  ['waits', { diskGb: 10 }, 0],
+  ['has its place', { claim: claimOn('n'), diskPersistent: true, diskGb: 10 }, 10],
+  ['has its disk on its node', { claim: claimOn('n'), diskPersistent: false, diskGb: 10 }, 0],
+  ['is off', { disk: { name: 'one-disk', uid: 'u' }, diskPersistent: true, diskGb: 10 }, 10],
+  ['is off and never had a disk', { diskPersistent: true, diskGb: 10 }, 0],
+])('the disk of an instance that %s counts', (_what, status, gb) => {
+  expect(diskGbOf(gpuInstance('one', {}, status))).toBe(gb);
 });

@@ -23,12 +23,15 @@ function status(reason: string, incarnation = 1): GpuInstanceStatus {
 }
 
 function runs(id: string, before?: string): Partial<ContainerStatus> {
-  const finishedAt = '2026-01-01T00:00:05Z';
   return {
     containerID: id,
     state: { running: { startedAt: STARTED } },
-    ...(before !== undefined && { lastState: { terminated: { containerID: before, exitCode: 1, finishedAt } } }),
+    ...(before !== undefined && lastOf(before)),
   };
+}
+
+function lastOf(id: string): Partial<ContainerStatus> {
+  return { lastState: { terminated: { containerID: id, exitCode: 1, finishedAt: '2026-01-01T00:00:05Z' } } };
 }
 
 function ended(id: string): Partial<ContainerStatus> {
@@ -218,6 +221,47 @@ describe('following a log', () => {
     await settle();
     expect(events).toEqual(['b', 'restart', 'c']);
     expect(opened.map(({ previous }) => previous)).toEqual([undefined, 'true', undefined]);
+  });
+
+  it('says a restart once, also when its lines came before the cache showed it', async () => {
+    const { instance, container, events, follower, log } = world(AFTER_A);
+    instance('Starting');
+    container({ containerID: 'c1', state: { waiting: { reason: 'CrashLoopBackOff' } }, ...lastOf('c1') });
+    log([5, 'c']).end();
+    log([1, 'a'], [4, 'b']).end();
+    log([5, 'c']).end();
+    void follower.run();
+    await settle();
+    expect(events).toEqual(['b', 'restart', 'c', 'waiting Starting']);
+    log([4, 'b']).end();
+    log([5, 'c'], [6, 'd']);
+    container(runs('c2', 'c1'));
+    await settle();
+    expect(events.slice(4)).toEqual(['d']);
+  });
+
+  it('asks again for the log before a restart when the kubelet failed, and says a gap where it goes on to fail', async () => {
+    const failed = new KubeError({
+      message: 'unable to retrieve container logs for containerd://c1',
+      status: 400,
+      reason: 'BadRequest',
+    });
+    const passes = world(AFTER_A);
+    passes.fails(failed);
+    passes.log([1, 'a'], [2, 'b']).end();
+    passes.log([6, 'c']);
+    const stays = world(AFTER_A);
+    for (let count = 0; count < 4; count += 1) stays.fails(failed);
+    stays.log([6, 'c']);
+    for (const { clock, instance, container, follower } of [passes, stays]) {
+      instance();
+      container(runs('c2', 'c1'));
+      void follower.run();
+      await settle();
+      await clock.advance(20_000);
+    }
+    expect(passes.events).toEqual(['b', 'restart', 'c']);
+    expect(stays.events).toEqual(['restart', 'gap', 'c']);
   });
 
   it('says where lines may be missing: the log was rotated, removed, or went with its pod', async () => {

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { docsRouter } from '../../../src/http/server/docs.ts';
 import { ROOT, stateFolder } from '../../../tools/lib/paths.ts';
 import { run } from '../../../tools/lib/shell.ts';
-import { launchBrowser } from '../../support/browser/browser.ts';
+import { launchBrowser, STEP_MS } from '../../support/browser/browser.ts';
 import { describeWith } from '../../support/needs.ts';
 
 const BUILT = join(ROOT, 'src/http/server/site');
@@ -32,6 +32,7 @@ describeWith('chromium')('the documents at /docs/', () => {
     url = `http://localhost:${(server.address() as AddressInfo).port}`;
     browser = await launchBrowser();
     page = await browser.newPage({ viewport: WIDE, reducedMotion: 'reduce', colorScheme: 'light' });
+    page.setDefaultTimeout(STEP_MS);
     page.on('request', (request) => requested.push(request.url()));
     page.on('response', (answer) => void (answer.status() >= 400 && complaints.push(answer.url())));
     page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));

@@ -15,7 +15,7 @@ const STOPPED: GpuInstance = gpuInstance(
 );
 const RUNNING: GpuInstance = gpuInstance(
   'busy',
-  { powerState: 'Running' },
+  { powerState: 'Running', maxDuration: '1h', idleTimeout: '10m' },
   { incarnation: 1, claim: claimOn('n', { pricePerHour: '19.92', createdBy: 'key/theirs' }) },
 );
 
@@ -82,16 +82,26 @@ it('nor does it by a price at which an instance need wait no more', async () => 
   expect((await patch(nothing, 'theirs', price))[0]).toBe(200);
 });
 
+it.each([{ max_duration: '720h' }, { max_duration: null }, { idle_timeout: null }, { idle_timeout: '9h' }])(
+  'nor does it let run longer what another key pays for: %j',
+  async (body) => {
+    const [status, text] = await patch({ costs: [{ currency: 'USD', max: '0' }] }, 'busy', body);
+    expect([status, patches]).toEqual([403, []]);
+    expect(text).toContain('Nothing was lengthened. The budget of APIKey key');
+  },
+);
+
+it.each([{ max_duration: '30m' }, { idle_timeout: '5m' }])('it may shorten it: %j', async (body) => {
+  expect((await patch({ costs: [{ currency: 'USD', max: '0' }] }, 'busy', body))[0]).toBe(200);
+});
+
 it('a key with room, or without a budget, starts it, and the instance notes who asked', async () => {
   for (const budget of [{ costs: [{ currency: 'USD', max: '20.00' }] }, undefined]) {
     const [status] = await patch(budget, 'theirs', { state: 'running' });
     expect(status).toBe(200);
-    expect(patches).toMatchObject([
-      {
-        metadata: { annotations: { [STARTED_BY]: 'key/key' } },
-        spec: { powerState: 'Running', startRequest: expect.any(String) as string },
-      },
-    ]);
+    const startRequest = String(patches[0]?.spec['startRequest']);
+    const metadata = { annotations: { [STARTED_BY]: `${startRequest} key/key` } };
+    expect(patches).toMatchObject([{ metadata, spec: { powerState: 'Running', startRequest } }]);
     await api.close();
   }
 });

@@ -2,11 +2,17 @@ import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as nextRound } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { TerminalCall, TerminalGateway } from '../../../src/http/features/terminal/pass-on.ts';
+import { ApiError } from '../../../src/http/interface/errors/api-error.ts';
 import { shareAmongStrangers, Strangers } from '../../../src/http/server/strangers.ts';
 import { Turns } from '../../../src/http/server/turns.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { type LoneApi, type LoneApiOptions, post, startLoneApi } from '../../support/http/lone-api.ts';
+import { gpuInstance } from '../../support/inventory-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
+
+const WEBSOCKET =
+  'connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n';
 
 describe('requests without a key', () => {
   function world() {
@@ -98,5 +104,38 @@ describe('an address', () => {
     );
     await waitFor('the answers', () => proxied.every(({ statuses }) => statuses.length === 1));
     expect(proxied.some(({ statuses }) => statuses[0] === 429)).toBe(false);
+  });
+
+  it.each([
+    ['a port of an instance', 'GET / HTTP/1.1\r\nhost: port\r\n'],
+    ['a WebSocket of a port', `GET / HTTP/1.1\r\nhost: port\r\n${WEBSOCKET}`],
+    [
+      'a terminal',
+      `GET /api/v1/instances/i-one/terminal HTTP/1.1\r\nhost: x\r\nauthorization: Bearer a\r\n${WEBSOCKET}`,
+    ],
+  ])('is made up by nobody for %s either, but where proxies connect', async (_what, request) => {
+    const heard: string[] = [];
+    const pass = ({ address }: TerminalCall): Promise<never> => {
+      heard.push(address);
+      throw new ApiError('terminal_unavailable', 'There is none.');
+    };
+    const made = gpuInstance('i-one');
+    await start({
+      trustProxy: 1,
+      hasIngress: true,
+      portHost: 'port',
+      instances: [{ ...made, metadata: { ...made.metadata, namespace: 'a' } }],
+      terminals: { pass } as unknown as TerminalGateway,
+    });
+    const told = `${request}x-forwarded-for: 192.0.2.1\r\nx-forwarded-for: 192.0.2.9\r\n\r\n`;
+    const addressOf = async (client: { got: string; statuses: number[] }): Promise<string | undefined> => {
+      await waitFor('the answer', () => client.statuses.length === 1);
+      return /^x-sender: (.+)$/im.exec(client.got)?.[1]?.trim() ?? heard.pop();
+    };
+    // The proxy says who came to it, and that one what it likes.
+    expect([await addressOf(api.send(told)), await addressOf(api.sendProxied(told))]).toEqual([
+      '127.0.0.1',
+      '192.0.2.9',
+    ]);
   });
 });

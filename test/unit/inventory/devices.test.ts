@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest';
-import type { DeviceClass, ResourceClaim, ResourceSlice } from '../../../src/kube/devices.ts';
+import { describe, expect, test } from 'vitest';
+import type { DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice } from '../../../src/kube/devices.ts';
 import { gpuCounts } from '../../../src/inventory/nodes/gpu-counts.ts';
 import type { Node, Pod } from '../../../src/kube/types.ts';
 import {
@@ -204,11 +204,6 @@ test('partitions that claims have withhold their GPU once, and no other', () => 
 test.each<[what: string, classes: DeviceClass[], gap: string]>([
   ['there is no class', [], 'Berth reads no DeviceClass gpu.nvidia.com.'],
   [
-    'the class has no name for pods',
-    [deviceClass('gpu.nvidia.com', { extendedResourceName: undefined as never })],
-    'has no spec.extendedResourceName',
-  ],
-  [
     'the class selects by what Berth cannot read',
     [
       deviceClass('gpu.nvidia.com', {
@@ -266,4 +261,219 @@ test('nodes with labels and nodes with slices stand in one fleet', () => {
     ]),
   );
   expect(ones).toHaveLength(2);
+});
+
+/** The pod as the scheduler leaves it once it has made the claim. */
+function withClaim(pod: Pod, resourceClaimName: string): Pod {
+  return { ...pod, status: { ...pod.status, extendedResourceClaimStatus: { resourceClaimName, requestMappings: [] } } };
+}
+
+test('what a pod has of the devices is told by driver, pool and name, with its UUID and its taint', () => {
+  const pod = withClaim(bound('p'), 'c');
+  const devices = [taintedDevice(gpuDevice('gpu-0')), ...FOUR.slice(1)];
+  const { inventory } = fleet({ devices, pods: [pod], claims: [resourceClaim('c', 'n', ['gpu-3', 'gpu-0'], { pod })] });
+  const [driver, pool] = ['gpu.nvidia.com', 'n'];
+  expect(inventory.devicesOf(pod)).toEqual([
+    { driver, pool, device: 'gpu-0', uuid: 'GPU-gpu-0', isTainted: true },
+    { driver, pool, device: 'gpu-3', uuid: 'GPU-gpu-3', isTainted: false },
+  ]);
+});
+
+test('a claim that the scheduler has not given to a pod tells nothing of it, whatever owner it names', () => {
+  const pod = bound('p');
+  const claims = [resourceClaim('c', 'n', ['gpu-0'], { pod })];
+  expect(fleet({ pods: [pod], claims }).inventory.devicesOf(pod)).toEqual([]);
+  const named = withClaim(pod, 'c');
+  const earlier = { ...named, metadata: { ...named.metadata, uid: 'uid-of-before' } };
+  expect(fleet({ pods: [named], claims }).inventory.devicesOf(earlier)).toEqual([]);
+  expect(fleet({ pods: [named], claims }).inventory.devicesOf(named)).toHaveLength(1);
+});
+
+test('a change of a claim or of a taint names its nodes', () => {
+  const pod = withClaim(bound('p'), 'c');
+  const { inventory, caches } = fleet({ pods: [pod] });
+  const seen: string[][] = [];
+  const stop = inventory.onDevices((nodes) => seen.push([...nodes]));
+  caches.resourceClaims.upsert(resourceClaim('c', 'n', ['gpu-0'], { pod }));
+  const sick = resourceSlice('n', [taintedDevice(gpuDevice('gpu-0')), ...FOUR.slice(1)]);
+  caches.resourceSlices.upsert({ ...sick, metadata: { ...sick.metadata, resourceVersion: '2' } });
+  stop();
+  expect(seen).toEqual([['n'], ['n']]);
+  expect(inventory.devicesOf(pod)).toMatchObject([{ device: 'gpu-0', isTainted: true }]);
+});
+
+/** Claims that share a device have a part of its capacity each. */
+function sharing(name: string, device: string): ResourceClaim {
+  const claim = resourceClaim(name, 'n', [device], { deviceClassName: 'shared' });
+  const results = claim.status?.allocation?.devices?.results?.map((one) => ({
+    ...one,
+    shareID: name,
+    consumedCapacity: { memory: '10Gi' },
+  }));
+  return { ...claim, status: { allocation: { devices: { results: results ?? [] } } } };
+}
+
+describe('a GPU that several claims may share', () => {
+  const shareable = (name: string) => gpuDevice(name, undefined, { allowMultipleAllocations: true });
+
+  test('is not offered, nor are others of its class, however little of it is in use', () => {
+    for (const claims of [[], [sharing('a', 'gpu-0')], [sharing('a', 'gpu-0'), sharing('b', 'gpu-0')]]) {
+      const one = fleet({ devices: [shareable('gpu-0'), ...FOUR.slice(1)], claims });
+      expect(available(one)).toBeUndefined();
+    }
+  });
+
+  test('takes the slices of the same GPU, once for all that share it', () => {
+    const counters = { memory: { value: '40Gi' } };
+    const takes = (value: string) => [{ counterSet: 'c', counters: { memory: { value } } }];
+    const attributes = { type: { string: 'vgpu' } };
+    const vgpu = gpuDevice('vgpu', undefined, {
+      attributes,
+      consumesCounters: takes('20Gi'),
+      allowMultipleAllocations: true,
+    });
+    const parts = ['a', 'b', 'c', 'd'].map((name) => gpuDevice(name, undefined, { consumesCounters: takes('10Gi') }));
+    const pool = { name: 'n', generation: 1, resourceSliceCount: 2 };
+    const sets = resourceSlice('n', [], { pool, sharedCounters: [{ name: 'c', counters }] });
+    const slices = [{ ...sets, metadata: { name: 'counters' } }, resourceSlice('n', [vgpu, ...parts], { pool })];
+    expect(available(fleet({ slices }))).toBe(4);
+    for (const sharers of [['x'], ['x', 'y']]) {
+      const claims = sharers.map((name) => sharing(name, 'vgpu'));
+      expect(available(fleet({ slices, claims }))).toBe(2);
+    }
+  });
+});
+
+function taintRule(deviceSelector: DeviceTaintRule['spec']['deviceSelector'], effect = 'NoSchedule'): DeviceTaintRule {
+  const taint = { key: 'example.com/sick', effect };
+  return { metadata: { name: 'rule' }, spec: { ...(deviceSelector && { deviceSelector }), taint } };
+}
+
+describe('a DeviceTaintRule', () => {
+  test.each<[what: string, rule: DeviceTaintRule, free: number]>([
+    ['of one device takes it out', taintRule({ driver: 'gpu.nvidia.com', pool: 'n', device: 'gpu-0' }), 3],
+    ['that evicts does too', taintRule({ device: 'gpu-0' }, 'NoExecute'), 3],
+    ['of a pool takes all of it', taintRule({ pool: 'n' }), 0],
+    ['of every device takes all', taintRule({}), 0],
+    ['of another pool takes none', taintRule({ pool: 'other', device: 'gpu-0' }), 4],
+    ['of another driver takes none', taintRule({ driver: 'gpu.amd.com' }), 4],
+    ['of no device takes none', taintRule(undefined), 4],
+    ['without an effect on pods takes none', taintRule({}, 'None'), 4],
+  ])('%s', (_, rule, free) => {
+    const one = fleet();
+    expect(available(one)).toBe(4);
+    one.caches.deviceTaintRules.upsert(rule);
+    expect(available(one) ?? 0).toBe(free);
+    one.caches.deviceTaintRules.remove(rule);
+    expect(available(one)).toBe(4);
+  });
+
+  test('tells of the devices of a pod, and names the nodes', () => {
+    const pod = withClaim(bound('p'), 'c');
+    const one = fleet({ pods: [pod], claims: [resourceClaim('c', 'n', ['gpu-0'], { pod })] });
+    const seen: string[][] = [];
+    one.inventory.onDevices((nodes) => seen.push([...nodes]));
+    one.caches.deviceTaintRules.upsert(taintRule({ device: 'gpu-0' }));
+    expect(seen).toEqual([['n']]);
+    expect(one.inventory.devicesOf(pod)).toMatchObject([{ device: 'gpu-0', isTainted: true }]);
+  });
+});
+
+describe('a class without an extendedResourceName', () => {
+  const NAME = 'deviceclass.resource.kubernetes.io/gpu.nvidia.com';
+  const unnamed = (name?: string) => deviceClass(name, { extendedResourceName: undefined as never });
+  const plugin = { 'nvidia.com/gpu': '4' };
+
+  test('is asked for by the name that each class has', () => {
+    const { inventory } = fleet({ classes: [unnamed()] });
+    expect(inventory.offers()[0]).toMatchObject({ resourceName: NAME, available: 4, isolation: 'whole' });
+  });
+
+  test('is not offered where a device plugin counts the same GPUs by another name', () => {
+    const node = bareNode('n', { allocatable: plugin });
+    expect(
+      available(fleet({ classes: [unnamed()], node: { ...node, status: { ...node.status, capacity: plugin } } })),
+    ).toBe(undefined);
+  });
+
+  test('says so where its name is too long for a resource', () => {
+    const name = `${'a'.repeat(60)}.example`;
+    const { inventory } = fleet({ classes: [unnamed(name)] });
+    expect(inventory.deviceClassGap(name)).toMatch(
+      /has no spec\.extendedResourceName, and its own name is longer than/,
+    );
+  });
+});
+
+test.each([
+  ['by its other name', { 'deviceclass.resource.kubernetes.io/gpu.nvidia.com': '1' }, ['gpu-0'], 3],
+  [
+    'by both names',
+    { 'deviceclass.resource.kubernetes.io/gpu.nvidia.com': '1', 'nvidia.com/gpu': '2' },
+    FOUR.slice(1).map(({ name }) => name),
+    1,
+  ],
+])('a pod that asks for devices of the class %s has those of its claim, once each', (_, limits, devices, free) => {
+  const pod = bound('p');
+  const [main, ...others] = pod.spec?.containers ?? [];
+  if (main === undefined || pod.spec === undefined) throw new Error('it has no container');
+  const containers = [{ ...main, resources: { limits, requests: limits } }, ...others];
+  const asking = { ...pod, spec: { ...pod.spec, containers } };
+  expect(available(fleet({ pods: [asking], claims: [resourceClaim('c', 'n', devices, { pod })] }))).toBe(free);
+});
+
+function migDevice(name: string, profile: string, gpu: string, slices: readonly number[]) {
+  const { attributes } = gpuDevice(name);
+  const counters = Object.fromEntries(slices.map((slice) => [`memory-${slice}`, { value: '1' }]));
+  return gpuDevice(name, undefined, {
+    attributes: { ...attributes, type: { string: 'mig' }, profile: { string: profile } },
+    capacity: { memory: { value: '10Gi' } },
+    consumesCounters: [{ counterSet: gpu, counters }],
+  });
+}
+
+/** Two parts of a GPU, whose slices are for rent; claims have some. */
+function slicesFleet(profile: string, ...allocated: string[]) {
+  const counters = Object.fromEntries([0, 1, 2, 3].map((slice) => [`memory-${slice}`, { value: '1' }]));
+  const pool = { name: 'n', generation: 1, resourceSliceCount: 2 };
+  const sets = resourceSlice('n', [], { pool, sharedCounters: [{ name: 'c', counters }] });
+  const whole = gpuDevice('gpu-0', undefined, {
+    consumesCounters: [{ counterSet: 'c', counters }],
+  });
+  const parts = [0, 1, 2, 3].map((slice) => migDevice(`mig-${slice}`, profile, 'c', [slice]));
+  const wide = migDevice('wide-0', '2g.20gb', 'c', [0, 1]);
+  const ofDriver = `device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com']`;
+  const expression = `${ofDriver}.type == 'mig' && device.attributes['gpu.nvidia.com'].profile == '${profile}'`;
+  return fleet({
+    classes: [
+      deviceClass(undefined, { selectors: [{ cel: { expression } }], extendedResourceName: 'example.com/mig' }),
+    ],
+    slices: [{ ...sets, metadata: { name: 'counters' } }, resourceSlice('n', [whole, ...parts, wide], { pool })],
+    claims: allocated.map((name) => resourceClaim(name, 'n', [name], { deviceClassName: 'other' })),
+  });
+}
+
+describe('slices of one MIG profile', () => {
+  test('are offered as slices, by their part of a GPU', () => {
+    expect(slicesFleet('1g.10gb+me').inventory.offers()[0]).toMatchObject({
+      product: `${A100}-MIG-1g.10gb.me`,
+      isolation: 'mig',
+      migProfile: '1g.10gb.me',
+      memoryMb: 10_240,
+      available: 4,
+    });
+  });
+
+  test.each([
+    [['wide-0'], 2],
+    [['mig-3'], 3],
+    [['gpu-0'], 0],
+    [['wide-0', 'mig-2'], 1],
+  ])('are free beside those that %s leave', (allocated, free) => {
+    expect(available(slicesFleet('1g.10gb', ...allocated))).toBe(free);
+  });
+
+  test('are not sold under a profile that is none', () => {
+    expect(slicesFleet('half').inventory.offers()).toEqual([]);
+  });
 });

@@ -15,7 +15,7 @@ const TAINTS = [
 function drawn(random: () => number): { node: Node; spec: Partial<GpuPoolSpec> } {
   const oneIn = (count: number): boolean => Math.floor(random() * count) === 0;
   const node = gpuNode('n', {
-    labels: oneIn(4) ? {} : { zone: 'a' },
+    labels: { ...(!oneIn(4) && { zone: 'a' }), 'kubernetes.io/arch': oneIn(6) ? 'arm64' : 'amd64' },
     allocatable: {
       'nvidia.com/gpu': String(Math.floor(random() * 4)),
       ...(oneIn(4) && { 'nvidia.com/mig-1g.10gb': '7' }),
@@ -40,10 +40,15 @@ test('a node has an obstacle exactly when the offers have no free place on it wh
   const seen = new Map<string, number>();
   for (let round = 0; round < 2_000; round += 1) {
     const { node, spec } = drawn(random);
-    const { inventory } = inventoryOf({ nodes: [node], pools: [gpuPool('p', spec)] });
+    const architectures = round % 2 === 0 ? new Set(['amd64']) : undefined;
+    const { inventory } = inventoryOf({
+      nodes: [node],
+      pools: [gpuPool('p', spec)],
+      ...(architectures && { architectures }),
+    });
     const view = inventory.viewOf('n');
     if (view === undefined) throw new Error('the inventory does not know the node');
-    const obstacles = obstaclesOf(node, view);
+    const obstacles = obstaclesOf(node, view, architectures);
     const free = inventory.offers().reduce((sum, { available }) => sum + available, 0);
     expect({ round, obstacles, isFree: free > 0 }).toEqual({ round, obstacles, isFree: obstacles.length === 0 });
     for (const { reason } of obstacles.length === 0 ? [{ reason: 'none' }] : obstacles)
@@ -51,6 +56,7 @@ test('a node has an obstacle exactly when the offers have no free place on it wh
     inventory.close();
   }
   const reasons = [
+    'Architecture',
     'Cordoned',
     'Deleted',
     'NoGPUs',
@@ -62,4 +68,23 @@ test('a node has an obstacle exactly when the offers have no free place on it wh
     'none',
   ];
   expect([...seen.keys()].toSorted()).toEqual(reasons.toSorted());
+});
+
+test("Berth's tools keep instances from nodes that cannot run them; simulated nodes run nothing", () => {
+  const labels = { 'kubernetes.io/arch': 'arm64' };
+  const nodes = [
+    gpuNode('amd', { labels: { 'kubernetes.io/arch': 'amd64' } }),
+    gpuNode('arm', { labels }),
+    gpuNode('none'),
+    gpuNode('simulated', { labels: { ...labels, 'berth.dev/simulated': 'true' } }),
+  ];
+  const closedWith = (architectures?: ReadonlySet<string>): string[] => {
+    const { inventory } = inventoryOf({ nodes, pools: [gpuPool('p')], ...(architectures && { architectures }) });
+    const closed = nodes.filter(({ metadata }) => inventory.viewOf(metadata.name)?.facts.isClosed === true);
+    inventory.close();
+    return closed.map(({ metadata }) => metadata.name);
+  };
+  expect(closedWith(new Set(['amd64']))).toEqual(['arm']);
+  expect(closedWith(new Set(['amd64', 'arm64']))).toEqual([]);
+  expect(closedWith()).toEqual([]);
 });

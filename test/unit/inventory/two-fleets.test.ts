@@ -19,7 +19,7 @@ import {
   inventoryOf,
   placeRequest,
 } from '../../support/inventory-world.ts';
-import { randomFrom } from '../../support/random.ts';
+import { Chance } from '../../simulation/clock/chance.ts';
 
 const PRODUCTS = ['NVIDIA A100-SXM4-80GB', 'NVIDIA H100 80GB HBM3', 'NVIDIA L4'];
 const PRICES = [{ product: '*', onDemand: '2.00', interruptible: '1.00' }];
@@ -44,19 +44,19 @@ interface Holding {
 
 /** One random fleet, told once by labels and once by slices. */
 class TwoFleets {
-  readonly #random: () => number;
+  readonly #chance: Chance;
   readonly #machines: Machine[];
   readonly #holdings = new Map<string, Holding>();
   readonly #labels;
   readonly #slices;
   #made = 0;
 
-  constructor(seed: number) {
-    this.#random = randomFrom(seed);
-    this.#machines = Array.from({ length: 4 + this.#below(4) }, (_, index) => ({
+  constructor(seed: number, machines?: number) {
+    this.#chance = new Chance(seed);
+    this.#machines = Array.from({ length: machines ?? this.#chance.int(4, 7) }, (_, index) => ({
       name: `n${index}`,
-      product: this.#pick(PRODUCTS),
-      gpus: Array.from({ length: 1 + this.#below(8) }, (_one, gpu) => `gpu-${gpu}`),
+      product: this.#chance.one(PRODUCTS),
+      gpus: Array.from({ length: this.#chance.int(1, 8) }, (_one, gpu) => `gpu-${gpu}`),
       tainted: new Set<string>(),
       cordoned: false,
       generation: 1,
@@ -81,13 +81,23 @@ class TwoFleets {
 
   /** One step, by name. */
   step(): string {
-    const step = this.#pick(['rent', 'rent', 'bind', 'bind', 'other', 'claim', 'end', 'taint', 'cordon'] as const);
+    const step = this.#chance.one([
+      'rent',
+      'rent',
+      'bind',
+      'bind',
+      'other',
+      'claim',
+      'end',
+      'taint',
+      'cordon',
+    ] as const);
     this[step]();
     return step;
   }
 
   rent(): void {
-    const request = placeRequest({ gpu: { count: this.#pick([1, 1, 2, 4]) } });
+    const request = placeRequest({ gpu: { count: this.#chance.one([1, 1, 2, 4]) } });
     const [byLabels, bySlices] = [this.#labels, this.#slices].map(({ inventory }) => inventory.grant(request));
     expect(bySlices).toMatchObject(
       byLabels !== undefined && 'place' in byLabels ? { place: { node: byLabels.place.node } } : (byLabels ?? {}),
@@ -105,15 +115,15 @@ class TwoFleets {
   /** The scheduler gives the pod of an instance its devices, and binds it. */
   bind(): void {
     const waiting = [...this.#holdings].filter(([, { pod, instance }]) => pod === undefined && instance !== undefined);
-    const [name, holding] = waiting[this.#below(waiting.length)] ?? [];
+    const [name, holding] = this.#chance.of(waiting) ?? [];
     if (name === undefined || holding === undefined) return;
     this.#allocate(`${name}-1`, holding, holding.instance?.metadata.uid);
   }
 
   /** A pod of somebody else asks for GPUs. */
   other(): void {
-    const machine = this.#pick(this.#machines);
-    const gpus = 1 + this.#below(2);
+    const machine = this.#chance.one(this.#machines);
+    const gpus = this.#chance.int(1, 2);
     // Nobody takes what Berth has granted: the scheduler would, and the pod of the instance would wait.
     if (this.#unclaimed(machine) < gpus) return;
     const name = this.#name('pod');
@@ -124,7 +134,7 @@ class TwoFleets {
 
   /** A claim of somebody else, which no device plugin knows: there it is a pod. */
   claim(): void {
-    const machine = this.#pick(this.#machines);
+    const machine = this.#chance.one(this.#machines);
     if (this.#unclaimed(machine) < 1) return;
     const name = this.#name('claim');
     const devices = this.#freeDevices(machine).slice(0, 1);
@@ -135,7 +145,7 @@ class TwoFleets {
   }
 
   end(): void {
-    const [name, holding] = [...this.#holdings][this.#below(this.#holdings.size)] ?? [];
+    const [name, holding] = this.#chance.of([...this.#holdings]) ?? [];
     if (name === undefined || holding === undefined) return;
     this.#holdings.delete(name);
     for (const { caches } of [this.#labels, this.#slices]) {
@@ -149,10 +159,10 @@ class TwoFleets {
 
   /** A device that nobody has falls sick, or is well again. */
   taint(): void {
-    const machine = this.#pick(this.#machines);
+    const machine = this.#chance.one(this.#machines);
     const [sick] = machine.tainted;
     const [free] = this.#freeDevices(machine);
-    if (sick !== undefined && this.#random() < 0.5) machine.tainted.delete(sick);
+    if (sick !== undefined && this.#chance.next() < 0.5) machine.tainted.delete(sick);
     else if (free !== undefined && this.#unclaimed(machine) > 0) machine.tainted.add(free);
     const before = this.#slice(machine);
     machine.generation += 1;
@@ -162,7 +172,7 @@ class TwoFleets {
   }
 
   cordon(): void {
-    const machine = this.#pick(this.#machines);
+    const machine = this.#chance.one(this.#machines);
     machine.cordoned = !machine.cordoned;
     this.#labels.caches.nodes.upsert(this.#newer(this.#labelled(machine)));
     this.#slices.caches.nodes.upsert(this.#newer(this.#bare(machine)));
@@ -190,7 +200,7 @@ class TwoFleets {
       () => this.#slices.caches.pods.upsert(holding.pod as Pod),
       () => this.#slices.caches.resourceClaims.upsert(claim),
     ];
-    for (const tell of this.#random() < 0.5 ? told : told.toReversed()) tell();
+    for (const tell of this.#chance.next() < 0.5 ? told : told.toReversed()) tell();
     this.#labels.caches.pods.upsert(holding.pod);
   }
 
@@ -245,14 +255,6 @@ class TwoFleets {
     this.#made += 1;
     return `${prefix}-${this.#made}`;
   }
-
-  #below(count: number): number {
-    return Math.floor(this.#random() * count);
-  }
-
-  #pick<T>(all: readonly T[]): T {
-    return all[this.#below(all.length)] as T;
-  }
 }
 
 test.each(Array.from({ length: 10 }, (_, index) => index + 1))(
@@ -268,3 +270,18 @@ test.each(Array.from({ length: 10 }, (_, index) => index + 1))(
     expect(new Set(steps).size).toBeGreaterThan(6);
   },
 );
+
+test('fleets of a hundred nodes have the same offers after a thousand rents, ends, taints and cordons', () => {
+  const fleets = new TwoFleets(100, 100);
+  const steps = new Map<string, number>();
+  for (let index = 0; index < 1000; index += 1) {
+    const step = fleets.step();
+    steps.set(step, (steps.get(step) ?? 0) + 1);
+    if (index % 10 > 0) continue;
+    const [byLabels, bySlices] = fleets.offers;
+    expect(bySlices, `after ${index + 1} steps, the last of which was ${step}`).toEqual(byLabels);
+  }
+  const [byLabels, bySlices] = fleets.offers;
+  expect(bySlices).toEqual(byLabels);
+  expect(Math.min(...steps.values())).toBeGreaterThan(50);
+});

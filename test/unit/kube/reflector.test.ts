@@ -174,10 +174,13 @@ describe('the first list', () => {
       script.refusals.push(NO_STREAMING);
       const refusal = toKubeError('list', { status: code, body: status(code, reason) });
       script.lists.push(refusal, refusal);
-      const { store, lists, clock, changes } = start(script, { isOptional: true });
+      const { store, lists, clock, changes, registry } = start(script, { isOptional: true });
       await store.synced;
       expect(store.size).toBe(0);
-      await clock.advance(60_000);
+      await clock.advance(59_000);
+      // Nobody is alarmed by what is not there.
+      expect(await registry.getSingleMetricAsString('berth_informer_stale_seconds')).toMatch(/ 0$/m);
+      await clock.advance(1_000);
       lists.push({ items: [pod('a', 5)], resourceVersion: '10' });
       await clock.advance(60_000);
       expect(changes).toEqual(['add ns/a']);

@@ -292,6 +292,57 @@ describe('a target that takes nothing', () => {
     expect(names(world.sent.slice(12))).toEqual(ALL.slice(0));
   });
 
+  it('is left alone longer each time when it takes every other event, until it takes more than it refused', async () => {
+    const world = notifierWorld();
+    world.put(world.webhooks, webhook());
+    const entries = Array.from({ length: 40 }, (_, index) => entry(index, 'Accepted'));
+    world.put(world.histories, history('a', entries));
+    let tries = 0;
+    world.answer = () => {
+      tries += 1;
+      return tries % 2 === 0 ? { kind: 'refused', status: 500, retryAfterMs: undefined } : { kind: 'delivered' };
+    };
+    const term = world.newTerm();
+    const nextWait = async () => {
+      const wait = (await term())?.requeueAfterMs ?? 0;
+      await world.clock.advance(wait);
+      return wait / 1000;
+    };
+    const waits: number[] = [];
+    for (let turn = 0; turn < 12; turn += 1) waits.push(await nextWait());
+    expect(waits).toEqual([5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600]);
+    for (const [taken, wait] of [
+      [11, 3600],
+      [12, 5],
+    ] as const) {
+      const before = world.sent.length;
+      world.answer = () =>
+        world.sent.length > before + taken ? { kind: 'unreachable', why: 'timeout' } : { kind: 'delivered' };
+      expect(await nextWait()).toBe(wait);
+    }
+  });
+
+  it('begins anew when it did well for as long as it was left alone', async () => {
+    const world = notifierWorld();
+    world.put(world.webhooks, webhook());
+    const term = world.newTerm();
+    const waits: unknown[] = [];
+    for (let day = 1; day <= 3; day += 1) {
+      const entries = Array.from({ length: day }, (_, index) => entry(index, 'Accepted'));
+      world.put(world.histories, history('a', entries));
+      let isFirst = true;
+      world.answer = () => {
+        if (!isFirst) return { kind: 'delivered' };
+        isFirst = false;
+        return { kind: 'unreachable', why: 'timeout' };
+      };
+      waits.push((await term())?.requeueAfterMs);
+      await world.clock.advance(60_000);
+      await term();
+    }
+    expect(waits).toEqual([5_000, 5_000, 5_000]);
+  });
+
   it('loses an event after three days, which is counted', async () => {
     const world = startedWorld();
     world.answer = () => ({ kind: 'refused', status: 500, retryAfterMs: undefined });

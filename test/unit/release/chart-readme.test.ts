@@ -1,4 +1,8 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { ROOT } from '../../../tools/lib/paths.ts';
 import { chartReadme, valueDocs } from '../../../tools/release/chart-readme.ts';
 
 const VALUES = `# -- First of all.
@@ -32,5 +36,22 @@ describe('valueDocs', () => {
 describe('chartReadme', () => {
   it('escapes what would end a cell', () => {
     expect(chartReadme('# Head', VALUES)).toContain(String.raw`| How many \| at most. |`);
+  });
+});
+
+describe('the chart', () => {
+  const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
+  it('says where it is from and who makes it, as catalogs of charts show it', () => {
+    const { home, icon, sources, maintainers } = parse(read('charts/berth/Chart.yaml')) as Record<string, unknown>;
+    expect(sources).toEqual([home]);
+    expect(maintainers).toMatchObject([{ name: expect.any(String), url: home }]);
+    const [, path = ''] = /^https:\/\/raw\.githubusercontent\.com\/[^/]+\/[^/]+\/main\/(.+)$/.exec(String(icon)) ?? [];
+    expect(existsSync(join(ROOT, path)) && path.endsWith('.svg')).toBe(true);
+  });
+
+  it.each(['README.md', 'docs/run/install.md'])('is installed without a checkout, as %s says', (page) => {
+    expect(read(page)).toContain('helm install berth oci://ghcr.io/berth-dev/charts/berth');
+    expect(read(page)).not.toMatch(/helm install \S+ (\.\/)?charts\//);
   });
 });

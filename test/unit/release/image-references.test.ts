@@ -15,6 +15,7 @@ const BY_TAG: Readonly<Record<string, string>> = {
   'localhost/berth-tools:1': 'made on this machine, on no registry',
   'localhost/helper:1': 'made into the node image of kind, on no registry',
   'localhost/local-path-provisioner:1': 'made into the node image of kind, on no registry',
+  'localhost/network-policies:1': 'made into the node image of kind, on no registry',
   'nvidia/cuda:12.4.1-devel-ubuntu22.04': 'a choice in the form, in which the tenant chooses',
   'pytorch/pytorch:latest': 'example of a request, in which the tenant chooses',
   'pytorch/pytorch:2.7.0-cuda12.6-cudnn9-runtime': 'example of a request, in which the tenant chooses',

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -11,6 +11,14 @@ test('the newest release of the notes is the version of the chart and of the pro
   const chart = parse(readFileSync(join(ROOT, 'charts/berth/Chart.yaml'), 'utf8')) as Record<string, string>;
   const program = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
   expect([chart['version'], chart['appVersion'], program.version]).toEqual(Array(3).fill(versions[0]));
+});
+
+test('the chart has an icon, and links to files that are there', () => {
+  const chart = readFileSync(join(ROOT, 'charts/berth/Chart.yaml'), 'utf8');
+  expect((parse(chart) as Record<string, string>)['icon']).toMatch(/\.svg$/);
+  const links = [...chart.matchAll(/berth-dev\/berth\/(?:blob\/)?main\/(\S+)/g)].map(([, path = '']) => path);
+  expect(links.length).toBeGreaterThan(4);
+  expect(links.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
 
 test('every release says what it changes', () => {

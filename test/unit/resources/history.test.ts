@@ -39,6 +39,17 @@ const anyInstance = fc
   );
 
 describe('the history of an instance', () => {
+  it('tells of nothing after the instance was gone, also within one second', () => {
+    const stopped = new Date(BEGIN + 20_350).toISOString();
+    const over = gpuInstance('one', {}, { incarnation: 1, stages: { accepted: time(0), stopped } });
+    const history = fold(undefined, over, { gone: true, now: BEGIN + 20_900 });
+    expect(history.entries.map(({ at, reason }) => [at, reason]).slice(-2)).toEqual([
+      [stopped, 'StartEnded'],
+      [stopped, 'Deleted'],
+    ]);
+    expect(history.endedAt).toBe(time(20));
+  });
+
   it('tells what the status says, each with its own time, however late it is written', () => {
     const stages = { accepted: time(0), claimed: time(1), scheduled: time(2), started: time(4), ready: time(6) };
     const ready = {

@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
 import { TransportError } from '../../../src/kube/errors.ts';
+import { LEASES } from '../../../src/kube/types.ts';
 import { ClockCheck } from '../../../src/runtime/clock-check.ts';
 import { Election } from '../../../src/runtime/lease.ts';
 import { type FakeClock, fakeClock, settle } from '../../support/fake-clock.ts';
@@ -321,4 +322,23 @@ test('a candidate whose clock is not that of the API server does not lead; one w
   serverAhead = 0;
   await clock.advance(2_000);
   expect([one.leading, one.election.mayWrite()]).toEqual([true, true]);
+});
+
+test('an annotation that the leader gives its own lease costs no term, and stays through renewals and other leaders', async () => {
+  const [server, clock] = [leaseServer(), fakeClock()];
+  const first = candidate('first', server, clock);
+  await settle();
+  expect(first.log).toEqual(['off', 'on', 'lead']);
+  const ref = { namespace: 'berth-system', name: 'berth-controller' };
+  const { metadata, ...rest } = await server.client.get(LEASES, ref);
+  await server.client.replace(LEASES, { ...rest, metadata: { ...metadata, annotations: { noted: 'true' } } });
+  await clock.advance(10_000);
+  expect(first.log).toEqual(['off', 'on', 'lead']);
+  first.drained.resolve();
+  first.stop.abort();
+  await settle();
+  candidate('second', server, clock);
+  await clock.advance(10_000);
+  expect(server.spec?.holderIdentity).toBe('second');
+  expect((await server.client.get(LEASES, ref)).metadata.annotations).toEqual({ noted: 'true' });
 });

@@ -2,11 +2,14 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import type { Namespace, Pod } from '../../../src/kube/types.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
+import type { ReadStore } from '../../../src/kube/watch/store.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
-import type { SshKey } from '../../../src/resources/ssh-key.ts';
+import { publicKeyOf, type SshKey } from '../../../src/resources/ssh-key.ts';
+import { SshPublicKeyError } from '../../../src/resources/ssh-public-key.ts';
 import { StoreDirectory, type InstanceView } from '../../../src/ssh/directory.ts';
 import { Tenants } from '../../../src/access/tenants.ts';
+import type { AuthorizedKey } from '../../../src/ssh/login/authorized-key.ts';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 
 const onListenerError = (error: unknown): never => {
@@ -17,6 +20,7 @@ let instances: Cache<GpuInstance>;
 let keys: Cache<SshKey>;
 let pods: Cache<Pod>;
 let namespaces: Cache<Namespace>;
+let tenants: Tenants;
 let directory: StoreDirectory;
 
 beforeEach(() => {
@@ -24,12 +28,8 @@ beforeEach(() => {
   keys = new Cache({ indexers: INDEXES.sshKeys, onListenerError });
   pods = new Cache<Pod>({ onListenerError });
   namespaces = new Cache<Namespace>({ onListenerError });
-  directory = new StoreDirectory({
-    instances: instances.store,
-    keys: keys.store,
-    pods: pods.store,
-    tenants: new Tenants(namespaces.store, { own: 'berth-system', requireLabel: true }),
-  });
+  tenants = new Tenants(namespaces.store, { own: 'berth-system', requireLabel: true });
+  directory = new StoreDirectory({ instances: instances.store, keys: keys.store, pods: pods.store, tenants });
 });
 
 function meta(namespace: string, name: string, more: object = {}) {
@@ -58,6 +58,16 @@ function addKey(namespace: string, name: string, more: object = {}, publicKey = 
   const key = { metadata: meta(namespace, name, more), spec: { publicKey, displayName: '' } };
   keys.upsert(key);
   return key;
+}
+
+function fingerprintOf(key: SshKey): string {
+  const read = publicKeyOf(key);
+  if (read instanceof SshPublicKeyError) throw read;
+  return read.fingerprint;
+}
+
+function keysOf(view: InstanceView, key: SshKey): AuthorizedKey[] {
+  return [...directory.tenantKeys(view, fingerprintOf(key))];
 }
 
 function addPod(namespace: string, name: string, state: object, more: object = {}): void {
@@ -131,7 +141,7 @@ describe('a key', () => {
     addKey('b', 'other');
     const view = addInstance('a', 'open');
     const narrow = addInstance('a', 'narrow', [numericId(second.metadata.uid ?? '')]);
-    const known = [...directory.tenantKeys(view)];
+    const known = [first, second].flatMap((key) => keysOf(view, key));
     expect(known.map(({ resource }) => resource)).toEqual(['a/first', 'a/second']);
     expect(known.map((key) => directory.opens(key, view))).toEqual([true, true]);
     expect(known.map((key) => directory.opens(key, narrow))).toEqual([false, true]);
@@ -142,17 +152,51 @@ describe('a key', () => {
 
   it('opens nothing once it is replaced, is being deleted, or cannot be read', () => {
     const view = addInstance('a', 'open');
-    addKey('a', 'k');
-    const [before] = directory.tenantKeys(view);
+    const old = addKey('a', 'k');
+    const [before] = keysOf(view, old);
     if (before === undefined) throw new Error('The key was not found.');
-    addKey('a', 'k');
+    const next = addKey('a', 'k');
     expect(directory.opens(before, view)).toBe(false);
-    const [after] = directory.tenantKeys(view);
+    expect(keysOf(view, old)).toEqual([]);
+    const [after] = keysOf(view, next);
     expect(after && directory.opens(after, view)).toBe(true);
-    addKey('a', 'k', { deletionTimestamp: 'now' });
+    addKey('a', 'k', { deletionTimestamp: 'now' }, next.spec.publicKey);
     expect(after && directory.opens(after, view)).toBe(false);
+    expect(keysOf(view, next)).toEqual([]);
     addKey('a', 'k', {}, 'no key');
-    expect([...directory.tenantKeys(view)]).toEqual([]);
+    expect(keysOf(view, next)).toEqual([]);
+  });
+
+  it.each([0, 1, 2])(
+    'that is stored several times is first the one that opens the instance, here copy %i',
+    (opening) => {
+      const line = newEd25519Key('').public;
+      const copies = [0, 1, 2].map((n) => addKey('a', `copy-${n}`, {}, line));
+      const id = numericId(copies[opening]?.metadata.uid ?? '');
+      const found = copies.flatMap((key) => keysOf(addInstance('a', 'narrow', [id]), key).slice(0, 1));
+      expect(found.map((key) => key.id)).toEqual([id, id, id]);
+      expect(keysOf(addInstance('a', 'other', [1]), copies[0] as SshKey)).toHaveLength(3);
+    },
+  );
+
+  it('is found without a look at others, however many the tenant has stored', () => {
+    const view = addInstance('a', 'open');
+    for (let n = 0; n < 1000; n += 1) addKey('a', `k${n}`);
+    const mine = addKey('a', 'mine');
+    const asked: string[] = [];
+    const store: ReadStore<SshKey> = {
+      ...keys.store,
+      get: (key) => keys.store.get(key),
+      by: (index, value) => {
+        const found = keys.store.by(index, value);
+        asked.push(...found.map(({ metadata }) => metadata.name));
+        return found;
+      },
+    };
+    const login = new StoreDirectory({ instances: instances.store, keys: store, pods: pods.store, tenants });
+    expect([...login.tenantKeys(view, fingerprintOf(mine))].map(({ resource }) => resource)).toEqual(['a/mine']);
+    expect([...login.tenantKeys(view, 'SHA256:of-a-stranger')]).toEqual([]);
+    expect(asked).toEqual(['mine']);
   });
 });
 

@@ -13,6 +13,7 @@ const TO = { srcIP: '127.0.0.1', srcPort: 1, dstIP: '127.0.0.1', dstPort: 80 };
 /** What ssh2's client keeps to itself (lib/client.js, 1.17). */
 interface Insides {
   _sock: Socket;
+  config: { strictVendor: boolean };
   _protocol: { directTcpip(channel: number, window: number, packet: number, to: typeof TO): void };
 }
 
@@ -30,6 +31,25 @@ describe('a forward that is not opened', () => {
     if (client === undefined) throw new Error('refused');
     const forward = promisify<string, number, string, number, ClientChannel>(client.forwardOut.bind(client));
     await expect(forward('', 0, host, port)).rejects.toThrow(`(SSH) Channel open failure: berth: ${reason}`);
+    client.destroy();
+    await server.close(0);
+  });
+
+  it.each([
+    [undefined, 'instance i-one is stopped'],
+    [toolless, 'only ports of the instance itself can be forwarded: the instance carries no tools.'],
+  ])('says why, to a socket by its path (%j)', async (target, reason) => {
+    const { server, key } = await loneGateway({}, target);
+    const client = await loginTo(server, key);
+    if (client === undefined) throw new Error('refused');
+    // Else it sends such requests to OpenSSH only.
+    (client as unknown as Insides).config.strictVendor = false;
+    for (const path of ['/run/containerd/containerd.sock', '/proc/1/root/run/a.sock', '@a', ''])
+      await expect(
+        promisify<string, ClientChannel>(client.openssh_forwardOutStreamLocal.bind(client))(path),
+      ).rejects.toThrow(`(SSH) Channel open failure: berth: ${reason}`);
+    const listen = promisify<string, void>(client.openssh_forwardInStreamLocal.bind(client));
+    await expect(listen('/tmp/a.sock')).rejects.toThrow('Unable to bind to /tmp/a.sock');
     client.destroy();
     await server.close(0);
   });

@@ -57,6 +57,30 @@ describe('logins that fail', () => {
   });
 });
 
+describe('a tenant that logs in too often', () => {
+  it('is refused with words, from an address of its own before any key exchange, until time has passed', async () => {
+    const clock = fakeClock();
+    const outcomes: string[] = [];
+    const addressLimits = { ...NO_ADDRESS_LIMITS, logins: { burst: 2, perSecond: 1 } };
+    const { server: gate, key } = await gateway({
+      addressLimits,
+      clock,
+      countLogin: (outcome) => void outcomes.push(outcome),
+    });
+    const banners: string[] = [];
+    const from = (localAddress: string) => loginTo(gate, key, (text) => banners.push(text), { localAddress });
+    expect(await from('127.0.0.1')).toBeDefined();
+    expect(await from('127.0.0.1')).toBeDefined();
+    expect(await from('127.0.0.2')).toBeUndefined();
+    expect(banners.join('')).toContain('berth: namespace team logs in too often. Try again in ten seconds.');
+    expect(await from('127.0.0.1')).toBeUndefined();
+    expect(banners.join('')).toContain('berth: too many logins from your network. Try again in ten seconds.');
+    expect(outcomes).toEqual(['accepted', 'accepted', 'hurried', 'hurried']);
+    clock.stall(1000);
+    expect(await from('127.0.0.1')).toBeDefined();
+  });
+});
+
 describe('the signatures that the gateway announces', () => {
   it('are those that it accepts, each by its name (RFC 8308)', async () => {
     const { server: gate, key } = await gateway({});

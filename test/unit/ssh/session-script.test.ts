@@ -132,18 +132,22 @@ describe('a shell', () => {
     }
   });
 
-  it('leaves a window the size that it got since the first one was sent', () => {
+  it('waits for the size on its way, and undoes none that came since', () => {
     const HOME = home({});
     const terminal = { term: 'xterm', columns: 101, rows: 31, modes: [] };
     const seenAt = (size: string): string => {
       const action = { kind: 'command', command: 'stty size' } as const;
       const script = sessionScript(launch({ action, terminal, sentSize: '30 100' }), false);
       writeFileSync(join(HOME, 'line'), encodeLine(script));
-      writeFileSync(join(HOME, 'start'), `stty ${size}; IFS= read -r _b <"${HOME}/line"; eval "$(printf %b "$_b")"`);
+      writeFileSync(join(HOME, 'start'), `stty ${size}\nIFS= read -r _b <"${HOME}/line"; eval "$(printf %b "$_b")"`);
       const words = ['-q', '-e', '-c', `sh ${join(HOME, 'start')}`, '/dev/null'];
       return spawnSync('script', words, { env: { HOME, PATH: '/usr/bin:/bin' }, encoding: 'utf8' }).stdout.trim();
     };
-    expect(['rows 0 cols 0', 'rows 30 cols 100', 'rows 34 cols 92'].map(seenAt)).toEqual(['31 101', '31 101', '34 92']);
+    const later = '(sleep 0.3; stty rows 31 cols 101 </dev/tty) &';
+    expect(['rows 0 cols 0', `rows 0 cols 0; ${later}`, `rows 30 cols 100; ${later}`].map(seenAt)).toEqual(
+      Array.from({ length: 3 }, () => '31 101'),
+    );
+    expect(['rows 30 cols 100', 'rows 34 cols 92'].map(seenAt)).toEqual(['30 100', '34 92']);
   });
 
   it('changes no variable of the user, whatever its name', () => {

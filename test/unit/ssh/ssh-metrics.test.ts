@@ -18,13 +18,13 @@ it('each connection that tries to log in counts once, by its outcome, and no lab
     const lines = text.matchAll(/outcome="(\w+)"\} (\d+)/g);
     return Object.fromEntries([...lines].map(([, outcome, value]) => [outcome, Number(value)]));
   };
-  expect(await series()).toEqual({ accepted: 0, denied: 0, limited: 0, refused: 0 });
+  expect(await series()).toEqual({ accepted: 0, denied: 0, limited: 0, hurried: 0, refused: 0 });
 
   const client = await loginTo(server, key);
   expect(await loginTo(server, key)).toBeUndefined();
   expect(await loginTo(server, newEd25519Key('').private)).toBeUndefined();
   await waitFor('the refusal to count', async () => (await series())['denied'] === 1);
-  expect(await series()).toEqual({ accepted: 1, denied: 1, limited: 1, refused: 0 });
+  expect(await series()).toEqual({ accepted: 1, denied: 1, limited: 1, hurried: 0, refused: 0 });
   const text = await registry.metrics();
   expect(text).toContain('berth_ssh_connections 1');
   expect(text).not.toMatch(/team|i-one|127\.0\.0\.1/);

@@ -1,8 +1,9 @@
-import { expect, it } from 'vitest';
+import { expect, it, test } from 'vitest';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { toKubeError } from '../../../src/kube/errors.ts';
 import type { KubeObject, ResourceType } from '../../../src/kube/types.ts';
-import { applyFinalizers } from '../../../tools/cluster/apply.ts';
+import type { GpuPool } from '../../../src/resources/gpu-pool.ts';
+import { applyFinalizers, applyFleet } from '../../../tools/cluster/apply.ts';
 
 function refusal(status: number, reason: string, message: string): Error {
   return toKubeError('POST /probe', { status, body: { kind: 'Status', status: 'Failure', reason, message } });
@@ -37,4 +38,30 @@ it('the finalizer is waited for while the policy, or the quota of the namespace,
 it('another refusal is told at once', async () => {
   const { client } = clientOf([refusal(403, 'Forbidden', 'you may not do this'), GIVEN]);
   await expect(applyFinalizers(client, new AbortController().signal)).rejects.toThrow('you may not do this');
+});
+
+/** What the local cluster gets, of the kinds that its manifests have. */
+async function fleetOf(kind: boolean): Promise<KubeObject[]> {
+  const kinds = ['StorageClass', 'GPUPool', 'Namespace'];
+  const applied: KubeObject[] = [];
+  const client: Partial<KubeClient> = {
+    raw: async <T>() => ({ resources: kinds.map((name) => ({ kind: name, name: name.toLowerCase() })) }) as T,
+    create: async <T extends KubeObject>(_type: ResourceType<T>, object: T) => object,
+    apply: async <T extends KubeObject>(_type: ResourceType<T>, object: unknown) => {
+      applied.push(object as KubeObject);
+      return object as T;
+    },
+  };
+  await applyFleet(client as KubeClient, { kind, otherMakers: false, signal: new AbortController().signal });
+  return applied;
+}
+
+// The host-path provisioner of the control plane makes folders where it runs: on kind in a container, whose /tmp is memory.
+test('on kind the disks are those of its own class, and else of the class that the local cluster brings', async () => {
+  const classesOf = (objects: KubeObject[]) =>
+    objects.filter((object) => object.kind === 'StorageClass').map(({ metadata }) => metadata.name);
+  const [onKind, built] = [await fleetOf(true), await fleetOf(false)];
+  expect([classesOf(onKind), classesOf(built)]).toEqual([[], ['berth-local']]);
+  const [pool] = onKind.filter((object) => object.kind === 'GPUPool') as GpuPool[];
+  expect(pool?.spec.disk).toEqual({ maxGb: 1024 });
 });

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { statusOf } from '../../../tools/cluster/commands.ts';
 import { readRecord, writeRecord, type ClusterRecord } from '../../../tools/cluster/supervisor/record.ts';
 
 let state = '';
@@ -34,5 +35,18 @@ describe('the record of a cluster', () => {
         remedy: expect.stringContaining('as the user who started the cluster') as string,
       }),
     );
+  });
+});
+
+describe('the status of a cluster', () => {
+  const supervisor = { pid: 12, startedAt: '2' };
+
+  it.each<[node: string, what: string, record: Partial<ClusterRecord>]>([
+    ['yes', 'a node of kind', { way: 'kind' }],
+    ['yes', 'a node in namespaces of its own', { way: 'built', initPid: 34 }],
+    ['no', 'simulated nodes alone', { way: 'built' }],
+    ['no', 'a way that is still to be chosen', {}],
+  ])('says %s to containers that are real on %s', (node, _what, record) => {
+    expect(statusOf({ supervisor, phase: 'ready', ...record })).toMatch(new RegExp(`^Real node   ${node}$`, 'm'));
   });
 });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { FleetGpus, FleetNode } from '../../../src/http/features/fleet/schema.ts';
-import { countsOf, inWords, tilesOf } from '../../../src/web/page/fleet/tiles.ts';
+import { countsOf, devicesOf, inWords, tilesOf } from '../../../src/web/page/fleet/tiles.ts';
 
 const COLOURS = new Map([['team', 0]]);
 
@@ -44,7 +44,15 @@ function tiles(gpus: Partial<FleetGpus>): { count: number; kinds: Record<string,
 }
 
 function holder(count: number, unhealthy: string[]): FleetGpus['instances'][number] {
-  return { id: 'one', namespace: 'team', state: 'running', type: 0, gpu_count: count, unhealthy_gpus: unhealthy };
+  return {
+    id: 'one',
+    namespace: 'team',
+    state: 'running',
+    type: 0,
+    gpu_count: count,
+    unhealthy_gpus: unhealthy,
+    devices: [],
+  };
 }
 
 it('a node shows each GPU that the device plugin has taken out of service', () => {
@@ -77,4 +85,14 @@ it('a slice and a share are no GPU, and are counted as what they are', () => {
   );
   expect(said(kindOf({ total: 1, free: 1 }))).toBe('1 GPU: 0 rented, 1 free');
   expect(said()).toBe('0 GPUs: 0 rented, 0 free');
+});
+
+it('names devices by their uuid, and none where an earlier release answers', () => {
+  const one = { driver: 'gpu.nvidia.com', pool: 'n', device: 'gpu-0' };
+  const devices = [
+    { ...one, uuid: 'GPU-1' },
+    { ...one, uuid: null },
+  ];
+  expect(devicesOf({ devices })).toBe('GPU-1, n/gpu-0');
+  expect(devicesOf({})).toBe('');
 });

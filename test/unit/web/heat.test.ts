@@ -9,7 +9,7 @@ const COLOURS = new Map([
 ]);
 
 function holder(namespace: string, count: number): FleetGpus['instances'][number] {
-  return { id: 'one', namespace, state: 'running', type: 0, gpu_count: count, unhealthy_gpus: [] };
+  return { id: 'one', namespace, state: 'running', type: 0, gpu_count: count, unhealthy_gpus: [], devices: [] };
 }
 
 function node(gpus: Partial<FleetGpus>, changes: Partial<FleetNode> = {}): FleetNode {

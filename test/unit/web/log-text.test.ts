@@ -42,3 +42,8 @@ it.each<[string, [string, string][]]>([
 ])('%j has its colours', (text, parts) => {
   expect(logParts(text).map(({ text: part, look }) => [part, look])).toEqual(parts);
 });
+
+it('reads a line of any number of codes', () => {
+  const codes = '1;38;5;9;'.repeat(5_000);
+  expect(logParts(`\u001b[${codes}31mred`)).toEqual(logParts('\u001b[1;31mred'));
+});

@@ -8,18 +8,24 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
-import type { FleetRecord } from '../../../src/wire/records.ts';
 import { buildPage } from '../../../tools/lib/page.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
-import { launchBrowser } from '../../support/browser/browser.ts';
+import { launchBrowser, STEP_MS } from '../../support/browser/browser.ts';
+import { crowded } from '../../support/browser/crowded.ts';
 import { accountOf } from '../../support/dashboard-view.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
+import { fleetOf } from '../../support/large-fleet.ts';
 import { describeWith } from '../../support/needs.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const HOSTILE = `<img src=x onerror="document.title='owned'">'"$(id)`;
 const MANY = 1000;
+const PRICE = { on_demand: '0.44', interruptible: '0.20', currency: 'USD' };
+/** The profile of Lighthouse. */
+const SLOW_4G = { tripMs: 150, bytesPerSecond: 1_638_400 / 8 };
+/** There and back until the styles are there: connection, TLS and request, for the page and then for its styles. */
+const TRIPS = 6;
 const PICTURES = process.env['BERTH_PICTURES'] ?? join(ROOT, '.berth/pictures');
 
 /** Milliseconds by which the clock of the API is before that of the page. */
@@ -61,39 +67,6 @@ function change(name: string, displayName: string): void {
   instances.advance(String(version));
 }
 
-/** As many nodes as a large cluster has, of all states, with tenants on most of them. */
-function fleetOf(count: number): FleetRecord {
-  const states = ['ready', 'ready', 'ready', 'ready', 'cordoned', 'quarantined', 'not_ready'] as const;
-  const tenants = ['team', 'vision', 'speech', 'robots', 'search'];
-  const at = (index: number): FleetRecord['nodes'][number] => {
-    const [rented, tenant] = [index % 9, tenants[index % 5] ?? ''];
-    const holder = { namespace: tenant, state: 'running', type: 0 as const, gpu_count: rented, unhealthy_gpus: [] };
-    const kind = { gpu_name: 'NVIDIA-H100-80GB-HBM3', resource: 'nvidia.com/gpu', isolation: 'whole' } as const;
-    const counts = { memory_mb: 81_559, total: 8, unhealthy: 0, others: 0, free: 8 - rented };
-    return {
-      name: `node-${index}`,
-      pool: 'default',
-      state: index % 10 < 7 ? 'ready' : (states[index % 7] ?? 'ready'),
-      message: '',
-      simulated: false,
-      created_at: new Date(Date.now() - index ** 2 * 4000).toISOString(),
-      driver_version: '550.54.15',
-      cuda_version: '12.4',
-      gpus: [{ ...kind, ...counts, instances: rented === 0 ? [] : [{ id: `i-${index}`, ...holder }] }],
-    };
-  };
-  const tenant = { policies: [], gpu_ceilings: [], instances_max: null, instances: 1, waiting: 0 };
-  return {
-    object: 'fleet',
-    nodes: Array.from({ length: count }, (_, index) => at(index)),
-    pools: [],
-    tenants: tenants.map((namespace) => ({ namespace, gpus: count, ...tenant })),
-    waiting: [],
-    waiting_total: 0,
-    displaced: [],
-  };
-}
-
 describeWith('chromium')('the page', () => {
   let browser: Browser;
   let page: Page;
@@ -110,6 +83,22 @@ describeWith('chromium')('the page', () => {
     await accountOf(page).waitFor();
   }
 
+  /** Presses Tab until what has the focus has this id, label or text, and is in sight. */
+  async function tabTo(name: string): Promise<void> {
+    const focused = `(() => {
+      const { activeElement: one } = document;
+      const box = one.getBoundingClientRect();
+      const isSeen = box.bottom > 0 && box.top < innerHeight;
+      return isSeen && [one.id, one.getAttribute('aria-label'), one.innerText?.trim()];
+    })()`;
+    for (let presses = 0; presses < 150; presses += 1) {
+      const names = await page.evaluate<(string | null)[] | false>(focused);
+      if (names !== false && names.includes(name)) return;
+      await page.keyboard.press('Tab');
+    }
+    throw new Error(`The Tab key leads nowhere to ${name}.`);
+  }
+
   beforeAll(async () => {
     await buildPage();
     mkdirSync(PICTURES, { recursive: true });
@@ -123,11 +112,12 @@ describeWith('chromium')('the page', () => {
     url = `http://localhost:${api.address.port}`;
     browser = await launchBrowser();
     page = await browser.newPage({ viewport: { width: 1180, height: 800 }, reducedMotion: 'reduce' });
+    page.setDefaultTimeout(STEP_MS);
     page.on('request', (request) => void (streams += Number(request.headers()['accept'] === 'text/event-stream')));
     page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));
     page.on('pageerror', (error) => complaints.push(error.message));
     await signIn();
-  }, 60_000);
+  }, 120_000);
 
   afterAll(async () => {
     await browser.close();
@@ -246,9 +236,98 @@ describeWith('chromium')('the page', () => {
       const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
       expect(violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)).toEqual([]);
     }
+    expect(await crowded(page)).toEqual([]);
     await page.setViewportSize({ width: 320, height: 740 });
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
+    expect(await crowded(page)).toEqual([]);
     await page.setViewportSize({ width: 1180, height: 800 });
+  });
+
+  it('shows what the servers of a model do, what waits for them, and what tokens cost', async () => {
+    const model = (id: string, more: object) => ({
+      id,
+      engine: 'vllm',
+      dialects: { chat: 'native', responses: 'translated', messages: 'translated' },
+      endpoints: [],
+      ready_endpoints: 0,
+      context_length: null,
+      ...more,
+    });
+    const price = { input: '0.15', cached_input: '0.05', output: '0.6', currency: 'USD' };
+    const data = [
+      model('busy', {
+        ready_endpoints: 2,
+        load: { running: 31, waiting: 4, tokens_per_second: 1850 },
+        queue: { waiting: 7, expected_wait_seconds: 12 },
+        context_length: 32_768,
+        price_per_million_tokens: price,
+      }),
+      model('small', { scales_from_zero: true, expected_start_seconds: 90 }),
+      model('gone', {}),
+    ];
+    await page.route('**/api/v1/models', (route) => route.fulfill({ json: { object: 'list', data } }));
+    await page.goto(`${url}/dashboard/models`);
+    const row = (id: string) => page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: id }) });
+    const says = async (id: string, words: readonly string[]): Promise<void> => {
+      for (const word of words) await row(id).getByText(word).waitFor();
+    };
+    await says('busy', ['2 ready', '31 calls under way, 4 waiting · 1,850 tokens per second', '32,768 tokens']);
+    await says('busy', ['Busy: 7 calls wait, yours for about 12 s', '$0.15 in · $0.60 out', 'per million tokens']);
+    await says('small', ['Asleep', 'The first call wakes it in about 1 min 30 s', 'none']);
+    await says('gone', ['None ready']);
+    for (const width of [1440, 768, 390]) {
+      await page.setViewportSize({ width, height: 800 });
+      expect(await crowded(page)).toEqual([]);
+      await page.screenshot({ path: join(PICTURES, `models-${width}.png`), fullPage: true });
+    }
+    await page.setViewportSize({ width: 1180, height: 800 });
+    await page.unroute('**/api/v1/models');
+  });
+
+  it('tells the life of an instance as a line, in words, and no text touches another in any width', async () => {
+    const started = Date.now() - 3_600_000;
+    const event = (minutes: number, reason: string, start: number, type = 'normal') => ({
+      at: new Date(started + minutes * 60_000).toISOString(),
+      last_at: null,
+      type,
+      reason,
+      message: 'As it was.',
+      count: 1,
+      start,
+    });
+    const data = [
+      event(0, 'Accepted', 0),
+      event(1, 'Claimed', 1),
+      event(2, 'Ready', 1),
+      event(30, 'GPUBecameUnhealthy', 1, 'warning'),
+      event(40, 'StartEnded', 1),
+    ];
+    await page.route('**/api/v1/instances/i-8/events', (route) => route.fulfill({ json: { object: 'list', data } }));
+    await page.goto(`${url}/dashboard/instances/i-8`);
+    await page.getByText('GPU became unhealthy', { exact: true }).waitFor();
+    const life = page.getByRole('region', { name: 'History' });
+    await life.getByText('Running 38 min 0 s').waitFor();
+    await life.getByText('Starting 1 min 0 s').waitFor();
+    for (const width of [320, 390, 1180, 1440]) {
+      await page.setViewportSize({ width, height: 2000 });
+      expect([width, await crowded(page)]).toEqual([width, []]);
+    }
+    await page.setViewportSize({ width: 1180, height: 800 });
+    await page.unroute('**/api/v1/instances/i-8/events');
+  });
+
+  it('says what an instance cost when it is gone, by its bill', async () => {
+    const item = { group: 'i-9', name: null, product: null, currency: 'USD', cost: '1.2345', open: false };
+    await page.goto(`${url}/dashboard/instances/i-9`);
+    await page.getByRole('heading', { name: /^Startup/ }).waitFor();
+    await page.route('**/api/v1/usage?*group=instance', (route) =>
+      route.fulfill({ json: { totals: [], items: [item, { ...item, group: 'i-10', cost: '9' }] } }),
+    );
+    instances.remove(instance('i-9'));
+    instances.advance(String((version += 1)));
+    await page.getByRole('heading', { name: 'This instance is gone' }).waitFor();
+    await page.getByText('It cost $1.2345 in all.').waitFor();
+    await page.unroute('**/api/v1/usage?*group=instance');
   });
 
   it('shows a thousand nodes in one grid, and the story of the one that is chosen, by keyboard too', async () => {
@@ -389,6 +468,51 @@ describeWith('chromium')('the page', () => {
     await accountOf(page).filter({ hasText: 'team' }).waitFor();
   });
 
+  it('stops an instance from the palette, after a question, by keyboard', async () => {
+    await page.goto(`${url}/dashboard/usage`);
+    await accountOf(page).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Page, instance or action' }).fill('stop i-422');
+    await page.getByRole('option', { name: /^Stop: i-422/ }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.locator('#action').getByText('Stop this instance?').waitFor();
+    patches.length = 0;
+    await page.locator('#action').getByRole('button', { name: 'Stop', exact: true }).press('Enter');
+    await page.locator('#action').waitFor({ state: 'detached' });
+    expect(patches.splice(0)).toEqual([expect.objectContaining({ spec: { powerState: 'Stopped' } })]);
+    expect(page.url()).toBe(`${url}/dashboard/usage`);
+  });
+
+  it('sorts a long list on a phone, where no column has a name', async () => {
+    await page.setViewportSize({ width: 390, height: 740 });
+    await page.goto(`${url}/dashboard`);
+    await page.getByRole('link', { name: 'i-998', exact: true }).waitFor();
+    await page.getByLabel('Sort by').selectOption({ label: 'Name ↑' });
+    // What is out of sight has a text too, but no inner one.
+    const names = (await page.locator('tbody th a').allTextContents()).map((name) => name.toLowerCase());
+    expect(names.slice(0, 50)).toEqual(names.toSorted().slice(0, 50));
+    expect(await crowded(page)).toEqual([]);
+    await page.setViewportSize({ width: 1180, height: 800 });
+  });
+
+  it('paints within a second on a slow 4G line, before its script is there', async () => {
+    const context = await browser.newContext({ viewport: { width: 390, height: 740 } });
+    const fresh = await context.newPage();
+    fresh.setDefaultTimeout(STEP_MS);
+    await fresh.route('**/app.js', () => undefined);
+    const needed: Promise<number>[] = [];
+    fresh.on('requestfinished', (request) => {
+      needed.push(request.sizes().then((sizes) => sizes.responseBodySize + sizes.responseHeadersSize));
+    });
+    await fresh.goto(`${url}/dashboard`, { waitUntil: 'commit' });
+    const painted = "performance.getEntriesByName('first-contentful-paint').length";
+    await waitFor('the first paint', async () => (await fresh.evaluate(painted)) === 1);
+    const bytes = (await Promise.all(needed)).reduce((sum, one) => sum + one, 0);
+    // By what it needs, and not by a clock, which would measure what else this machine does.
+    expect(TRIPS * SLOW_4G.tripMs + (1000 * bytes) / SLOW_4G.bytesPerSecond).toBeLessThan(1000);
+    await context.close();
+  });
+
   it.each([320, 390])('has one row above the view on a phone of %i pixels, and a menu by keyboard', async (width) => {
     await page.setViewportSize({ width, height: 740 });
     await page.goto(`${url}/dashboard/ssh-keys`);
@@ -416,6 +540,55 @@ describeWith('chromium')('the page', () => {
     await page.getByRole('heading', { level: 1, name: 'Templates' }).waitFor();
     await places.waitFor({ state: 'hidden' });
     await page.setViewportSize({ width: 1180, height: 800 });
+  });
+
+  it('signs in, rents, renames and signs out by keyboard alone', async () => {
+    const gpu = { gpu_name: 'NVIDIA-L4', gpu_count: 1, gpu_memory_mb: 24_576, isolation: 'whole', mig_profile: null };
+    const place = { pool: 'default', simulated: false, available: 2, available_by_preemption: 0, image_cached: true };
+    const machine = { cpu_cores: 4, memory_mb: 16_384, disk_gb_max: 100, cuda_version: null };
+    const offer = { id: 7, ...gpu, ...place, ...machine, price_per_hour: PRICE };
+    const rented: unknown[] = [];
+    await page.route('**/api/v1/offers/search', (route) => route.fulfill({ json: { data: [offer] } }));
+    await page.route('**/api/v1/instances', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      rented.push(route.request().postDataJSON());
+      return route.fulfill({ status: 201, json: { id: 'i-8', name: 'by keys' } });
+    });
+    await page.context().clearCookies();
+    await page.goto(`${url}/dashboard`);
+    await page.getByLabel('Kubernetes token').waitFor();
+    await tabTo('token');
+    await page.keyboard.type('opaque');
+    await page.keyboard.press('Enter');
+    await accountOf(page).waitFor();
+    await page.getByRole('link', { name: 'Rent a GPU' }).waitFor();
+    await tabTo('Rent a GPU');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Rent 1 × NVIDIA-L4' }).waitFor();
+    await tabTo('Rent 1 × NVIDIA-L4');
+    await page.keyboard.press('Enter');
+    await page.locator('#rent').waitFor();
+    await tabTo('rent-name');
+    await page.keyboard.type('by keys');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Rename' }).waitFor();
+    expect(rented).toEqual([expect.objectContaining({ ask_id: 7, name: 'by keys' })]);
+    await tabTo('Rename');
+    await page.keyboard.press('Enter');
+    await page.locator('#action').waitFor();
+    await tabTo('action-field');
+    await page.keyboard.press('ControlOrMeta+a');
+    await page.keyboard.type('renamed');
+    await page.keyboard.press('Enter');
+    await page.locator('#action').waitFor({ state: 'detached' });
+    expect(patches.splice(0).at(-1)).toMatchObject({ spec: { displayName: 'renamed' } });
+    await tabTo('account');
+    await page.keyboard.press('Enter');
+    await tabTo('Sign out');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    for (const path of ['offers/search', 'instances']) await page.unroute(`**/api/v1/${path}`);
+    await signIn();
   });
 
   it('goes back to the sign-in when the account is gone', async () => {

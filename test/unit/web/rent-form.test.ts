@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
+import { createInstanceSchema } from '../../../src/http/features/instances/schema.ts';
 import { chooserOf } from '../../../src/web/page/rent/images.ts';
-import { hoursOf } from '../../../src/web/page/rent/order.ts';
+import { bodyOf, hoursOf, type Order } from '../../../src/web/page/rent/order.ts';
 import { ANY, productsOf } from '../../../src/web/page/rent/products.ts';
 import type { FoundOffer } from '../../../src/wire/records.ts';
 
@@ -51,6 +52,36 @@ it('offers images that people start from, then the last ones of the project', ()
   const found = chooserOf(used.map((image) => ({ template_image: image })));
   expect(found.map(({ name }) => name)).toEqual(['Default', 'PyTorch', 'vLLM', 'CUDA', 'one:1', 'x', 'two']);
   expect(found.at(-2)?.image).toBe('registry.example/x@sha256:0');
+});
+
+/** What a person has no use for, and why. */
+const NOT_ASKED: Readonly<Record<string, string>> = {
+  gpu: 'the offer has its GPUs',
+  stats: 'a note of a program to itself',
+  template_hash_id: 'template_id names the same template',
+  offer_disk_space: 'the page shows the offer as it is now',
+};
+
+it('asks for every field of the API that a person has a use for', () => {
+  const words = { command: 'python', args: 'train.py', script: 'echo', ports: '8000 api', disk: '20', image: 'a:1' };
+  const times = { longest: '12h', idle: '1h', highest: '2', expiry: 'delete', diskPolicy: 'retain' } as const;
+  const checks = { monitoring: true, asRoot: true, restarts: true, waits: true };
+  const variables = [{ name: 'HF_TOKEN', value: 'x' }];
+  const order = {
+    type: 0,
+    name: 'n',
+    template: '5',
+    registry: 'ghcr',
+    keys: [7],
+    variables,
+    ...words,
+    ...times,
+    ...checks,
+  };
+  const bodies = (['ssh', 'args'] as const).map((runtype) => bodyOf({ ...order, runtype } as Order, { id: 1 }));
+  const sent = new Set(bodies.flatMap((body) => Object.keys(body)));
+  const known = Object.keys(createInstanceSchema.shape);
+  expect(known.filter((name) => !sent.has(name)).toSorted()).toEqual(Object.keys(NOT_ASKED).toSorted());
 });
 
 it.each([

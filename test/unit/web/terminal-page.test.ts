@@ -1,4 +1,4 @@
-import { launchBrowser } from '../../support/browser/browser.ts';
+import { launchBrowser, STEP_MS } from '../../support/browser/browser.ts';
 import { accessWhile } from '../../support/access.ts';
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
@@ -75,6 +75,7 @@ describeWith('chromium')('the terminal in the page', () => {
     api = await startLoneApi({ tenants: ['team'], instances: [running()], client, clock, terminals });
     browser = await launchBrowser();
     page = await browser.newPage({ viewport: { width: 1180, height: 1100 }, reducedMotion: 'reduce' });
+    page.setDefaultTimeout(STEP_MS);
     page.on('request', (request) => requested.push(request.url()));
     page.on('websocket', (socket) => requested.push(socket.url()));
     page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));

@@ -4,6 +4,7 @@ import { LocalFailure } from '../../lib/failure.ts';
 import { ensurePrograms } from '../../lib/go/build.ts';
 import { importImage, type ImageSpec } from '../../lib/images/image.ts';
 import { TOOLS_IMAGE, toolsImage } from '../../lib/images/tools-image.ts';
+import type { Progress } from '../../lib/progress.ts';
 import { findProgram } from '../../lib/shell.ts';
 import { type BringUpOptions, type LocalCluster, STEPS } from '../local-cluster.ts';
 import { brokenPromise } from '../built/broken.ts';
@@ -42,10 +43,9 @@ export async function useKind(
   progress.step({ ...STEPS.load, total });
   const images = await ownImages(options);
   for (const image of images) await importImage(cluster.node, image);
-  const routes = await leadIn(cluster, options);
+  const routes = await leadIn(cluster.node, cluster.network, progress);
   if (routes !== undefined) stack.defer(() => removeRoutes(routes));
-  if ((await findProgram('kubectl')) === undefined)
-    progress.line('The tour needs kubectl, which is not installed: https://kubernetes.io/docs/tasks/tools');
+  await lookForKubectl(progress);
   const started = stack.move();
   return {
     way: 'kind',
@@ -83,10 +83,22 @@ async function ownImages(options: BringUpOptions): Promise<ImageSpec[]> {
   }
 }
 
+type Lines = Pick<Progress, 'line'>;
+
+/** kind brings no kubectl, as programs of our own do. */
+export async function lookForKubectl(progress: Lines): Promise<void> {
+  if ((await findProgram('kubectl')) !== undefined) return;
+  progress.line('The tour needs kubectl, which is not installed: https://kubernetes.io/docs/tasks/tools');
+}
+
 /** Leads this machine to the pods. Where it cannot, one line says what does not work. */
-async function leadIn({ node, network }: KindCluster, { progress }: BringUpOptions): Promise<Routes | undefined> {
+export async function leadIn(
+  { engine, node }: Pick<KindCluster['node'], 'engine' | 'node'>,
+  network: Parameters<typeof addRoutes>[2],
+  progress: Lines,
+): Promise<Routes | undefined> {
   try {
-    return await addRoutes(node.engine, node.node, network);
+    return await addRoutes(engine, node, network);
   } catch (error) {
     if (!(error instanceof LocalFailure)) throw error;
     const reason = [error.message, ...error.details].join(' ');

@@ -56,6 +56,12 @@ const REQUIREMENTS = {
   rsync: { use: 'copies files to and from instances', apt: 'rsync', dnf: 'rsync', isPresent: has('rsync') },
   ssh: { use: 'logs in to instances', apt: 'openssh-client', dnf: 'openssh-clients', isPresent: has('ssh') },
   curl: { use: 'calls the HTTP interface as the printed tour does', apt: 'curl', dnf: 'curl', isPresent: has('curl') },
+  'container engine': {
+    use: 'runs the nodes of kind',
+    apt: 'podman',
+    dnf: 'podman',
+    isPresent: async () => (await has('podman')()) || (await run('docker', ['info'])).code === 0,
+  },
   mmdebstrap: {
     use: 'makes the images of full distributions',
     apt: 'mmdebstrap',

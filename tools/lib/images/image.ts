@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
-import { arch } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { LocalFailure } from '../failure.ts';
+import { OWN_ARCHITECTURE } from '../host/architecture.ts';
 import { run } from '../shell.ts';
 import { TAR_END, tarHeader, tarOf, tarPadding, type TarEntry } from '../../../src/lib/tar.ts';
 
@@ -54,7 +54,7 @@ export async function imageArchive(spec: ImageSpec): Promise<Readable> {
   const { digest, size } = await measure(layer);
   const config = Buffer.from(
     JSON.stringify({
-      architecture: arch() === 'x64' ? 'amd64' : arch(),
+      architecture: OWN_ARCHITECTURE,
       os: 'linux',
       config: {
         Entrypoint: spec.entrypoint,

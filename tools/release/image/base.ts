@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { LocalFailure } from '../../lib/failure.ts';
 import { findProgram } from '../../lib/shell.ts';
 import type { TarEntry } from '../../../src/lib/tar.ts';
-import { debFiles, unpackDeb } from './debian.ts';
+import { aptOptions, debFiles, unpackDeb } from './debian.ts';
 import type { DebianPackage } from './sbom.ts';
 
 /** Packages of Debian whose libraries Node's binary is linked to (`readelf -d`). */
@@ -35,20 +35,19 @@ const ETC: TarEntry[] = [
   directory('tmp/', 0o1777),
 ];
 
-/** The libraries of an unpacked package by their sonames. Links are followed. */
-async function libraries(root: string): Promise<TarEntry[]> {
-  const found = new Map<string, TarEntry>();
+/** Those libraries of unpacked packages that match, by folder and soname, such as `x86_64-linux-gnu/libc.so.6`. */
+export async function librariesIn(root: string, pattern: RegExp): Promise<Map<string, Buffer>> {
+  const found = new Map<string, Buffer>();
   for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);
-    if (entry.isDirectory() || !LIBRARIES.test(path)) continue;
+    if (entry.isDirectory() || !pattern.test(path)) continue;
     const triplet = /\/lib\/([^/]+-linux-gnu[^/]*)\//.exec(path)?.[1];
     if (triplet === undefined) continue;
-    const name = `lib/${triplet}/${entry.name}`;
     // Links that leave the unpacked folder lead to the loader, which is found by its own name.
     const target = await realpath(path).catch(() => undefined);
-    if (target?.startsWith(root)) found.set(name, file(name, await readFile(target), EXECUTABLE));
+    if (target?.startsWith(root)) found.set(`${triplet}/${entry.name}`, await readFile(target));
   }
-  return [...found.values()];
+  return found;
 }
 
 /** The loader at the path that Node's program header names, which differs by architecture. */
@@ -84,27 +83,42 @@ async function licenceOwner(root: string, name: string): Promise<string> {
   return basename(link);
 }
 
-async function unpack(names: readonly string[], root: string, cache: string): Promise<DebianPackage[]> {
+/** Downloads packages and unpacks them into a folder. */
+export async function unpackAll(
+  names: readonly string[],
+  root: string,
+  cache: string,
+  options: readonly string[],
+): Promise<DebianPackage[]> {
   const packages: DebianPackage[] = [];
-  for (const deb of names.length === 0 ? [] : await debFiles(names, cache)) packages.push(await unpackDeb(deb, root));
+  const files = names.length === 0 ? [] : await debFiles(names, cache, options);
+  for (const deb of files) packages.push(await unpackDeb(deb, root));
   return packages;
 }
 
+/** Entries of the image, and the packages that they are from. */
+export interface FromDebian {
+  entries: TarEntry[];
+  packages: DebianPackage[];
+}
+
 /** What Node needs around it, from Debian's packages: loader, C and C++ libraries, their licences, /etc. */
-export async function baseEntries(cache: string): Promise<{ entries: TarEntry[]; packages: DebianPackage[] }> {
+export async function baseEntries(architecture: string, cache: string): Promise<FromDebian> {
   if ((await findProgram('apt-get')) === undefined) {
     throw new LocalFailure('This machine has no apt-get.', 'Build with `docker build -f deploy/Dockerfile .` instead.');
   }
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'berth-image-')));
   try {
     const root = join(folder, 'root');
-    const packages = await unpack(PACKAGES, root, cache);
+    const options = await aptOptions(architecture, cache);
+    const packages = await unpackAll(PACKAGES, root, cache, options);
     // Packages of one source share a copyright file: their folder of documents is a link to the folder that has it.
     const owners = await Promise.all(packages.map(({ name }) => licenceOwner(root, name)));
     const names = new Set(owners);
     const others = [...names].filter((owner) => !packages.some(({ name }) => name === owner));
-    packages.push(...(await unpack(others, root, cache)));
-    const found = await libraries(root);
+    packages.push(...(await unpackAll(others, root, cache, options)));
+    const libraries = await librariesIn(root, LIBRARIES);
+    const found = [...libraries].map(([name, content]) => file(`lib/${name}`, content, EXECUTABLE));
     const licences = await Promise.all(
       [...names].map(async (name) => file(licencePath(name), await readFile(join(root, licencePath(name))))),
     );

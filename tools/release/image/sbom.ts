@@ -17,7 +17,8 @@ export interface Contents {
   lock: Lock;
   /** Paths in the lock file. */
   npm: readonly string[];
-  node: { version: string; sha256: string };
+  /** Node's program, for each architecture. */
+  nodes: readonly { version: string; architecture: string; sha256: string }[];
   debian: readonly DebianPackage[];
   go: readonly GoModule[];
 }
@@ -55,15 +56,15 @@ function npmComponent(lock: Lock, path: string): Component {
 }
 
 /** The image's bill of materials, CycloneDX 1.6, without a time or a random serial: the same image has the same one. */
-export function cycloneDx({ lock, npm, node, debian, go }: Contents): Record<string, unknown> {
+export function cycloneDx({ lock, npm, nodes, debian, go }: Contents): Record<string, unknown> {
   const version = lock.version ?? '';
   const components = [
     ...npm.map((path) => npmComponent(lock, path)),
-    {
-      ...component(`pkg:generic/node@${node.version}`, 'node', node.version),
+    ...nodes.map(({ version: of, architecture, sha256 }) => ({
+      ...component(`pkg:generic/node@${of}?arch=${architecture}`, 'node', of),
       type: 'platform',
-      hashes: [{ alg: 'SHA-256', content: node.sha256 }],
-    },
+      hashes: [{ alg: 'SHA-256', content: sha256 }],
+    })),
     ...debian.map((item) =>
       component(
         `pkg:deb/debian/${item.name}@${encodeURIComponent(item.version)}?arch=${item.architecture}`,

@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Descriptor, OCI, sha256 } from '../image/oci.ts';
+import { type Descriptor, INDEX, sha256 } from '../image/oci.ts';
 
 /** An OCI image layout (image-spec 1.1) in memory. */
 export interface Layout {
@@ -16,7 +16,7 @@ const BLOBS = 'blobs/sha256';
 export async function writeLayout(folder: string, { blobs, manifests }: Layout): Promise<void> {
   await rm(folder, { recursive: true, force: true });
   await mkdir(join(folder, BLOBS), { recursive: true });
-  const index = { schemaVersion: 2, mediaType: `${OCI}.index.v1+json`, manifests };
+  const index = { schemaVersion: 2, mediaType: INDEX, manifests };
   await writeFile(join(folder, 'oci-layout'), JSON.stringify({ imageLayoutVersion: '1.0.0' }));
   await writeFile(join(folder, 'index.json'), JSON.stringify(index));
   for (const [digest, content] of blobs) {

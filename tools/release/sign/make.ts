@@ -1,11 +1,13 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { parse } from 'yaml';
 import { ROOT } from '../../lib/paths.ts';
 import { filesInTar } from '../../../src/lib/tar.ts';
+import type { Descriptor } from '../image/oci.ts';
 import { CHART_NAME, IMAGE_NAME } from '../names.ts';
 import { statementAbout, type Subject } from './dsse.ts';
 import { type KeyPair, publicPem } from './keys.ts';
-import { layoutOf, readLayout, writeLayout } from './layout.ts';
+import { blobOf, type Layout, layoutOf, readLayout, writeLayout } from './layout.ts';
 import { chartArtifact, packChart } from './packed-chart.ts';
 import { BILL_OF_MATERIALS, type Build, LOCK_FILES, provenance, PROVENANCE } from './provenance.ts';
 import { signedLayout } from './sign.ts';
@@ -36,6 +38,24 @@ async function readBuild(dist: string, commit: string): Promise<Build> {
   return { commit, locks: new Map(locks), bill };
 }
 
+/** The architectures of an index of images. */
+function architecturesOf(layout: Layout, entry: Descriptor): string[] {
+  const { manifests } = JSON.parse(blobOf(layout, entry).toString()) as {
+    manifests: { platform: { architecture: string } }[];
+  };
+  return manifests.map(({ platform }) => platform.architecture);
+}
+
+/** Throws when the chart promises GPUs of nodes that cannot run the image, or keeps from some that can. */
+async function checkArchitectures(built: readonly string[]): Promise<void> {
+  const values = parse(await readFile(join(ROOT, 'charts/berth/values.yaml'), 'utf8')) as {
+    image: { architectures: string[] };
+  };
+  const { architectures } = values.image;
+  if (architectures.join() !== built.join())
+    throw new Error(`The chart is for ${architectures.join()}, and the image for ${built.join()}.`);
+}
+
 /**
  * Packs the chart for the built image, and signs both with what is known of their making:
  *
@@ -49,6 +69,7 @@ export async function makeRelease({ dist, out, commit, helm, key }: ReleaseOptio
   const built = layoutOf(filesInTar(await readFile(join(dist, 'berth-image.tar'))));
   const [found] = built.manifests;
   if (found === undefined) throw new Error('The image archive is empty.');
+  await checkArchitectures(architecturesOf(built, found));
   const build = await readBuild(dist, commit);
   const image: Subject = { name: IMAGE_NAME, digest: found.digest };
   const tgz = await packChart(helm, image.digest);

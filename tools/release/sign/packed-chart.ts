@@ -11,6 +11,7 @@ import { helmEnvironment } from '../helm.ts';
 import { blob, descriptor, json, OCI } from '../image/oci.ts';
 import type { Layout } from './layout.ts';
 
+const OWN_IMAGE = /(?<=^ {6}image: ghcr\.io\/berth-dev\/berth):\S+$/m;
 const EMPTY_DIGEST = /(?<=^image:\n(?: {2}.*\n)*? {2}digest: )""$/gm;
 
 interface Metadata {
@@ -25,14 +26,25 @@ export function withDigest(values: string, digest: string): string {
   return values.replace(EMPTY_DIGEST, digest);
 }
 
-/** The package that Helm makes of the chart, with the image's digest in its values and without times. Throws LocalFailure. */
+/** Chart.yaml with the image's digest in its list of images. Throws when the list lacks the image. */
+export function listedByDigest(chart: string, digest: string): string {
+  if (!OWN_IMAGE.test(chart)) throw new Error('Chart.yaml lists no image of Berth.');
+  return chart.replace(OWN_IMAGE, `@${digest}`);
+}
+
+/** The package that Helm makes of the chart, with the image's digest and without times. Throws LocalFailure. */
 export async function packChart(helm: string, imageDigest: string): Promise<Buffer> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-chart-'));
   try {
     const chart = join(folder, 'berth');
     await cp(join(ROOT, 'charts/berth'), chart, { recursive: true });
-    const values = join(chart, 'values.yaml');
-    await writeFile(values, withDigest(await readFile(values, 'utf8'), imageDigest));
+    for (const [name, edit] of [
+      ['values.yaml', withDigest],
+      ['Chart.yaml', listedByDigest],
+    ] as const) {
+      const path = join(chart, name);
+      await writeFile(path, edit(await readFile(path, 'utf8'), imageDigest));
+    }
     const args = ['package', chart, '--destination', folder];
     const { code, stderr } = await run(helm, args, { env: helmEnvironment() });
     if (code !== 0)

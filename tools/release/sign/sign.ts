@@ -1,5 +1,5 @@
 import { type KeyObject, sign } from 'node:crypto';
-import { type Blob, blob, type Descriptor, descriptor, EPOCH, json, OCI, sha256 } from '../image/oci.ts';
+import { type Blob, blob, type Descriptor, descriptor, EPOCH, INDEX, json, OCI, sha256 } from '../image/oci.ts';
 import { ENVELOPE_TYPE, seal, type Statement, type Subject } from './dsse.ts';
 import type { Layout } from './layout.ts';
 
@@ -10,6 +10,7 @@ const SIMPLE_SIGNING = 'application/vnd.dev.cosign.simplesigning.v1+json';
 /** What an entry of the index is, in the words of `cosign save`, so that cosign verifies and publishes the folder. */
 export const KINDS = {
   image: 'dev.cosignproject.cosign/image',
+  index: 'dev.cosignproject.cosign/imageIndex',
   signatures: 'dev.cosignproject.cosign/sigs',
   attestations: 'dev.cosignproject.cosign/atts',
 } as const;
@@ -58,8 +59,8 @@ function carrier(layers: readonly Layer[]): [manifest: Blob, ...rest: Blob[]] {
 }
 
 /**
- * The layout of one image with its signature and its attestations beside it, each under the tag at which cosign looks for
- * it in a registry. `source` has the image as its one manifest; `subject` is the image under the name of its repository.
+ * The layout of one image, or of one index of images, with its signature and its attestations beside it, each under the tag at which cosign looks for
+ * it in a registry. `source` has it in its index.json; `subject` is the same under the name of its repository.
  */
 export function signedLayout(
   source: Layout,
@@ -80,7 +81,7 @@ export function signedLayout(
   return {
     blobs: new Map([...source.blobs, ...added]),
     manifests: [
-      { ...image, annotations: { ...image.annotations, kind: KINDS.image } },
+      { ...image, annotations: { ...image.annotations, kind: image.mediaType === INDEX ? KINDS.index : KINDS.image } },
       entry(descriptor(signatures[0]), KINDS.signatures, `${tag}.sig`),
       entry(descriptor(attestations[0]), KINDS.attestations, `${tag}.att`),
     ],

@@ -1,5 +1,5 @@
 import { type KeyObject, verify } from 'node:crypto';
-import type { Descriptor } from '../image/oci.ts';
+import { type Descriptor, INDEX } from '../image/oci.ts';
 import { open, type Statement, type Subject } from './dsse.ts';
 import { blobOf, type Layout } from './layout.ts';
 import { KINDS, PAYLOAD_KIND, SIGNATURE } from './sign.ts';
@@ -17,11 +17,20 @@ interface Payload {
   };
 }
 
-function entryOf(layout: Layout, kind: string): Descriptor {
-  const found = layout.manifests.filter(({ annotations }) => annotations?.['kind'] === kind);
+/** The one entry of any of these kinds. */
+function entryOf(layout: Layout, ...kinds: string[]): Descriptor {
+  const found = layout.manifests.filter(({ annotations }) => kinds.includes(String(annotations?.['kind'])));
   const [entry] = found;
-  if (entry === undefined || found.length > 1) throw new Error(`The index has ${found.length} of ${kind}, not 1.`);
+  if (entry === undefined || found.length > 1)
+    throw new Error(`The index has ${found.length} of ${kinds.join(' or ')}, not 1.`);
   return entry;
+}
+
+/** Checks every byte of an image, or of all images of an index. */
+function checkContent(layout: Layout, entry: Descriptor): void {
+  if (entry.mediaType !== INDEX) return void layersOf(layout, entry);
+  const { manifests } = JSON.parse(blobOf(layout, entry).toString()) as { manifests: Descriptor[] };
+  for (const manifest of manifests) layersOf(layout, manifest);
 }
 
 /** The layers of a manifest with their contents, each of which has the digest that the manifest names. */
@@ -50,8 +59,8 @@ export function verifyLayout(
   name: string,
   key: KeyObject,
 ): { digest: string; statements: Statement[] } {
-  const image = entryOf(layout, KINDS.image);
-  layersOf(layout, image);
+  const image = entryOf(layout, KINDS.image, KINDS.index);
+  checkContent(layout, image);
   const subject = { name, digest: image.digest };
   const signatures = layersOf(layout, entryOf(layout, KINDS.signatures));
   if (signatures.length === 0) throw new Error('There is no signature.');

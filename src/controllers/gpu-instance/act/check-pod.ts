@@ -7,7 +7,7 @@ import type { JupyterState, MonitorState, Observed } from '../decide/observed.ts
 import type { Run } from './run.ts';
 import {
   asksMonitor,
-  isBeingSetUp,
+  hasEvents,
   isPodReady,
   logOf,
   mainStatus,
@@ -63,10 +63,12 @@ export function checkMonitor({ deps, key }: Run, observed: Observed): MonitorSta
   return deps.monitors.last(key, pod, monitorPauseMs(known, isIdleOpen({ ...observed, monitor: known })));
 }
 
-/** What the events of a pod say whose node takes long to set it up; undefined while nothing is known. */
-export function checkTrouble({ deps, key }: Run, { instance, pod, now }: Observed): string | undefined {
-  if (pod === undefined || instance.status?.ending !== undefined || !isBeingSetUp(pod)) return undefined;
-  const since = Date.parse(scheduledCondition(pod)?.lastTransitionTime ?? '');
+/** What Events say of a pod that takes long to get its node or to be set up; undefined while nothing is known. */
+export function checkTrouble({ deps, key }: Run, observed: Observed): string | undefined {
+  const { instance, pod, now } = observed;
+  const { ending, claim } = instance.status ?? {};
+  if (pod === undefined || ending !== undefined || !hasEvents(observed, pod)) return undefined;
+  const since = Date.parse(scheduledCondition(pod)?.lastTransitionTime ?? claim?.grantedAt ?? '');
   return since + TROUBLE_MS > now ? undefined : deps.troubles.last(key, pod);
 }
 
@@ -79,5 +81,5 @@ export function keepsLog({ deps, key }: Run, observed: Observed): boolean {
   const phase = pod.metadata.deletionTimestamp === undefined ? logOf(pod) : undefined;
   // A node that does not answer gives no log.
   if (phase === undefined || nodeLostSince(observed) !== Number.POSITIVE_INFINITY) return false;
-  return !deps.logs.isOver(key, { pod, runs: phase === 'running' });
+  return !deps.logs.isOver(key, { pod, phase });
 }

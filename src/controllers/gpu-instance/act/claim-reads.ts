@@ -1,11 +1,16 @@
+import { prunePod } from '../../../caches/prune.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
+import { everyObject } from '../../../kube/client/every.ts';
 import { keyOf, type Pod, PODS } from '../../../kube/types.ts';
 import { shownIn } from '../../../kube/watch/resource-version.ts';
-import { GPU_INSTANCES } from '../../../resources/instances/gpu-instance.ts';
-import { firstPodOf, withClaimOf } from '../../../resources/pod/claim-on-pod.ts';
-import { INSTANCE_UID_LABEL } from '../../../resources/pod/owner.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import { slimSpec } from '../../../resources/instances/slim-spec.ts';
+import { bearsClaim, firstPodOf, withClaimOf } from '../../../resources/pod/claim-on-pod.ts';
 import type { ControllerStores } from '../../stores.ts';
+
+/** A tenant may have a thousand instances, each of which has some hundred kilobytes, as has its pod. */
+const PAGE = 50;
 
 interface Deps {
   client: Pick<KubeClient, 'list'>;
@@ -39,28 +44,34 @@ export class ClaimReads {
 
   async #read(namespace: string, signal: AbortSignal): Promise<void> {
     const { client, inventory, stores } = this.#deps;
-    const { items } = await client.list(GPU_INSTANCES, { namespace, signal });
     const pods = await this.#readPods(namespace, signal);
-    for (const live of items) {
-      const key = keyOf(live);
+    const unseen: { live: GpuInstance; claimed: GpuInstance; isShown: () => boolean }[] = [];
+    for await (const instance of everyObject(client, GPU_INSTANCES, { namespace, signal, page: PAGE })) {
+      const live = { ...instance, spec: slimSpec(instance.spec) };
       const pod = pods.get(keyOf({ namespace, name: firstPodOf(live) }));
       const claimed = withClaimOf(live, pod);
-      const { claim, diskGb = 0, diskPersistent = false } = claimed.status ?? {};
-      const isKnown = stores.instances.get(key)?.status?.claim !== undefined;
-      if (claim === undefined || isKnown || inventory.undecided(key) !== undefined) continue;
+      if (claimed.status?.claim === undefined) continue;
       const isShown =
         claimed === live || pod === undefined ? shownIn(stores.instances, live) : shownIn(stores.pods, pod);
-      if (isShown()) continue;
+      if (!isShown()) unseen.push({ live, claimed, isShown });
+    }
+    for (const { live, claimed, isShown } of unseen) {
+      const key = keyOf(live);
+      const { claim, diskGb = 0, diskPersistent = false } = claimed.status ?? {};
+      const isKnown = stores.instances.get(key)?.status?.claim !== undefined;
+      if (claim === undefined || isKnown || inventory.undecided(key) !== undefined || isShown()) continue;
       inventory.assume(live, claim, { gb: diskGb, persistent: diskPersistent });
       inventory.written(key, isShown);
     }
   }
 
-  /** The pods of the tenant's instances as the API server has them, where a claim may be on one alone. */
+  /** The pods that bear claims of the tenant's instances as the API server has them, where one may be on a pod alone. */
   async #readPods(namespace: string, signal: AbortSignal): Promise<Map<string, Pod>> {
     const { client, config } = this.#deps;
-    if (!config.claimOnPod) return new Map();
-    const { items } = await client.list(PODS, { namespace, labelSelector: INSTANCE_UID_LABEL, signal });
-    return new Map(items.map((pod) => [keyOf(pod), pod]));
+    const found = new Map<string, Pod>();
+    if (!config.claimOnPod) return found;
+    for await (const pod of everyObject(client, PODS, { namespace, signal, page: PAGE }))
+      if (bearsClaim(pod)) found.set(keyOf(pod), prunePod(pod));
+    return found;
   }
 }

@@ -1,19 +1,22 @@
-import { admission, placeOf, type Terms, withinCeilings } from '../../../inventory/admission.ts';
+import { admission, overCeilings, placeOf, type Terms, withinCeilings } from '../../../inventory/admission.ts';
 import type { Amounts } from '../../../inventory/amounts.ts';
-import type { CeilingRefusal } from '../../../inventory/ceilings.ts';
+import { diskRefusal } from '../../../inventory/ceilings.ts';
 import { gpuShareOf, type Place, type PlaceRequest, reservedOf } from '../../../inventory/grant.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
 import { requestsOf } from '../../../inventory/nodes/node-view.ts';
 import { whyOpen } from '../../../inventory/network/words.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
-import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
+import type { OfferClass } from '../../../inventory/offers.ts';
+import { diskUse } from '../../../inventory/tenant-disks.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { ForbiddenError, NotFoundError } from '../../../kube/errors.ts';
 import { keyOf, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '../../../kube/types.ts';
+import { sameJson } from '../../../lib/json.ts';
 import type { Claim, GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { storedOf } from '../../../resources/pod/claim-on-pod.ts';
 import { diskNameOf } from '../../../resources/pod/disk.ts';
 import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
+import type { TenantLimitSpec } from '../../../resources/tenants/tenant-limit.ts';
 import type { Ending } from '../decide/endings.ts';
 import { lossOf } from '../decide/lost-disk.ts';
 import {
@@ -23,7 +26,7 @@ import {
   forbiddenRuntimeClass,
   isolationNeeds,
 } from '../decide/refusals/forbidden.ts';
-import { missingIsolation, requestOf, withoutDiskNode, withoutPlace } from '../decide/place.ts';
+import { mayPoolCome, missingIsolation, requestOf, withoutDiskNode, withoutPlace } from '../decide/place.ts';
 import { quotaRefusal } from '../decide/refusals/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import type { Observed } from '../decide/observed.ts';
@@ -31,14 +34,15 @@ import { haveOthersEnded } from '../decide/preempting.ts';
 import { isOver } from '../decide/pod/pod-facts.ts';
 import { offeredOf } from '../decide/rented.ts';
 import { isPlaceComing } from '../../../caches/line-order.ts';
+import type { BudgetRefusal } from '../../budgets/budgets.ts';
 import { statusOf } from '../decide/status/status.ts';
 import type { Settings } from '../decide/settings.ts';
 import { claimOf, endedStatus, payersOf } from '../decide/transitions.ts';
 import { nodesOfVolume } from '../decide/volume-nodes.ts';
 import { waitingSince } from '../decide/waiting-since.ts';
 import type { WithStored } from './observe.ts';
-import type { TenantLine } from '../tenant-line.ts';
-import type { Run } from './run.ts';
+import type { OverMeans, TenantLine } from '../tenant-line.ts';
+import { leaveLines, type Run } from './run.ts';
 import { tryStart } from './try-start.ts';
 import { type Claimed, claimOnPod, claimWith, findClaimed, mayClaimOnPod, writeClaim } from './write-claim.ts';
 import { writeStatus } from './writes.ts';
@@ -115,46 +119,143 @@ function takesOf({ deps }: Run, { node, offerClass, diskPersistent }: Place, set
   return requestsOf(facts, { resource, count: offerClass.gpuCount }, diskPersistent ? 0 : settings.diskGb);
 }
 
-function refusalOfQuota(run: Run, instance: GpuInstance, place: Place, settings: Settings): string | undefined {
-  const quotas = run.deps.stores.quotas.by('namespace', instance.metadata.namespace ?? '');
-  const takes = quotas.length === 0 ? undefined : takesOf(run, place, settings);
-  return takes && quotaRefusal(quotas, takes);
+/** What the budgets and quotas of the tenant leave of the offers that would serve an instance. */
+interface Means {
+  request: PlaceRequest;
+  over: readonly OverMeans[];
+  /** Why the first of those is none. */
+  why?: string | undefined;
+}
+
+/** What speaks against an offer, whatever its node. */
+type RefusalOfOffer = (offerClass: OfferClass) => { over: OverMeans; message: string } | undefined;
+
+function refusalOfOffers({ deps }: Run, { instance, now }: Observed): RefusalOfOffer {
+  const { namespace = '' } = instance.metadata;
+  const refuses = deps.budgets.refusals(namespace, payersOf(instance));
+  const quotas = deps.stores.quotas.by('namespace', namespace);
+  return (offerClass) => {
+    const { id: offer, resourceName, gpuCount } = offerClass;
+    const node = offerClass.members[0]?.node ?? '';
+    const claim = claimOf(instance, { place: { offerClass, node, diskGbMax: 0, diskPersistent: false } }, now);
+    const refused = refuses(claim);
+    if (refused !== undefined) return { over: { offer, claim, stop: refused.stop }, message: refused.waiting.message };
+    // What else a pod takes depends on its node.
+    const amounts = { [resourceName]: gpuCount };
+    const message = quotaRefusal(quotas, amounts);
+    return message === undefined ? undefined : { over: { offer, amounts }, message };
+  };
+}
+
+/**
+ * The request without the offers that a budget or a quota has no room for: a place that is refused is not asked for while
+ * another may serve. Where there is room for none, all stay, and the place that is found says why. Who may have no disk
+ * that lasts waits for one, and is not sent where its files are lost.
+ */
+function withinMeans(run: Run, observed: Observed, request: PlaceRequest, isMetered: boolean): Means {
+  const { stores, inventory } = run.deps;
+  const hasQuota = stores.quotas.by('namespace', observed.instance.metadata.namespace ?? '').length > 0;
+  const offers = isMetered || hasQuota ? inventory.candidates(request) : [];
+  if (offers.length < 2) return { request, over: [] };
+  const refusal = refusalOfOffers(run, observed);
+  const refused = offers.flatMap((offerClass) => refusal(offerClass) ?? []);
+  const over = refused.map((one) => one.over);
+  if (over.length === 0 || over.length === offers.length) return { request, over };
+  return { request: { ...request, withoutOffers: over.map(({ offer }) => offer) }, over, why: refused[0]?.message };
+}
+
+/** An instance that waits for quota. */
+function refusalOfQuota(run: Run, asking: Asking, place: Place, settings: Settings): Waits | undefined {
+  const quotas = run.deps.stores.quotas.by('namespace', asking.instance.metadata.namespace ?? '');
+  const amounts = quotas.length === 0 ? undefined : takesOf(run, place, settings);
+  const message = amounts && quotaRefusal(quotas, amounts);
+  if (amounts === undefined || message === undefined) return undefined;
+  const over = [{ offer: place.offerClass.id, amounts }, ...besides(asking, place)];
+  return waitAside(run, { reason: 'QuotaExceeded', message }, { ...asking, over });
+}
+
+/** What is refused of other offers than that of a place. */
+function besides({ over = [] }: Asking, { offerClass }: Place): OverMeans[] {
+  return over.filter(({ offer }) => offer !== offerClass.id);
+}
+
+/** An instance that waits for room for the disk that a start in this place would make. One that is there stays in use. */
+function refusalOfDisk(
+  run: Run,
+  asking: Asking,
+  place: Place,
+  { limit, disk, gb }: { limit: TenantLimitSpec; disk: Observed['disk']; gb: number },
+): Waits | undefined {
+  if (limit.diskGb === undefined || !place.diskPersistent || disk !== undefined) return undefined;
+  const { namespace = '' } = asking.instance.metadata;
+  const { stores, inventory } = run.deps;
+  const refused = diskRefusal(limit, diskUse(stores, inventory, namespace, run.key), { namespace, gb });
+  const over = [{ offer: place.offerClass.id, diskGb: gb }, ...besides(asking, place)];
+  return refused && waitForTenant(run, refused.message, { ...asking, over });
 }
 
 /** Why no place would do: then none is looked for. */
-function forbidden(
-  { deps }: Run,
-  { metadata, spec }: GpuInstance,
-  settings: Settings,
-  ceilings: Ceilings,
-): Ending | undefined {
+function forbidden({ deps }: Run, instance: GpuInstance, settings: Settings, ceilings: Ceilings): Ending | undefined {
+  const { metadata, spec } = instance;
   const poolClasses = [...deps.stores.pools.values()].map((pool) => pool.spec.runtimeClassName);
   return (
     forbiddenNamespace(metadata.namespace ?? '', deps.config.namespace) ??
     forbiddenEnv(settings) ??
     forbiddenRoot(spec, deps.stores.namespaces.get(metadata.namespace ?? '')) ??
-    forbiddenRuntimeClass(isolationNeeds(spec, ceilings), poolClasses)
+    (mayPoolCome(instance, poolClasses)
+      ? undefined
+      : forbiddenRuntimeClass(isolationNeeds(spec, ceilings), poolClasses))
   );
 }
 
-/** An instance that waits for its tenant's ceilings must not hold up those that wait for GPUs. */
-function waitForTenant(run: Run, instance: GpuInstance, { message, wanted }: CeilingRefusal): Waits {
-  return waitAside(run, instance, { reason: 'TenantLimit', message }, { wanted });
-}
+type TenantWaiter = Parameters<TenantLine['add']>[1];
 
-function waitAside(
-  { deps, key }: Run,
-  instance: GpuInstance,
-  waiting: Waiting,
-  wants: Parameters<TenantLine['add']>[2],
-): Waits {
+/**
+ * An instance as it stands in line, and what it asks for there, whatever its tenant has room for; with what there is no
+ * room for.
+ */
+type Asking = Pick<TenantWaiter, 'instance' | 'request' | 'gpus' | 'over'>;
+
+/**
+ * An instance that waits for room of its tenant must not hold up those that wait for GPUs. Nor must the others of its tenant
+ * that would be refused for the same: one turn after the other, a thousand of them would hold up everybody for a minute.
+ */
+function waitAside({ deps, key }: Run, waiting: Waiting, waiter: TenantWaiter): Waits {
+  for (const { key: other, ...peer } of deps.line.peersOf(key)) {
+    if (!isRefusedWith(peer, waiter)) continue;
+    deps.line.remove(other);
+    const request = { ...peer.request, without: undefined };
+    deps.tenantLine.addUnseen(other, { ...waiter, instance: peer.instance, request });
+  }
   deps.line.remove(key);
-  deps.tenantLine.add(key, instance, wants);
+  deps.tenantLine.add(key, waiter);
   return { waiting };
 }
 
-interface OverBudget {
-  waiting: Waiting;
+/** Whether another of the tenant that the same offers serve is refused for what this one is. */
+function isRefusedWith({ instance, request }: Asking, { gpus, over = [], unbilled, ...waiter }: TenantWaiter): boolean {
+  // Each has a time of its own at which it is looked at again.
+  if (unbilled !== undefined) return false;
+  const isOfBudget = over.some((one) => 'claim' in one);
+  if (isOfBudget && !sameJson(payersOf(instance), payersOf(waiter.instance))) return false;
+  const isOfSize = over.some((one) => !('claim' in one));
+  if (isOfSize && request.diskGb < waiter.request.diskGb) return false;
+  return gpus !== undefined || over.length > 0;
+}
+
+function waitForTenant(run: Run, message: string, waiter: TenantWaiter): Waits {
+  return waitAside(run, { reason: 'TenantLimit', message }, waiter);
+}
+
+/**
+ * When the tenant has room for some of what is refused now, more places serve an instance of the line that asks for what is
+ * left.
+ */
+function waitForMore({ deps, key }: Run, asking: Asking, { without, withoutOffers }: PlaceRequest): void {
+  if (without !== undefined || withoutOffers !== undefined) deps.tenantLine.add(key, asking);
+}
+
+interface OverBudget extends BudgetRefusal {
   claim: Claim;
   place: Place;
 }
@@ -165,32 +266,34 @@ interface OverBudget {
  */
 function waitForRecords(
   run: Run,
-  instance: GpuInstance,
+  asking: Asking,
   settings: Settings,
-  { waiting, claim, place }: OverBudget,
+  { waiting, claim, stop, place }: OverBudget,
 ): Waits | undefined {
   const { deps, key } = run;
-  const takes = waiting.reason === 'Pending' && isPlaceComing(instance) ? takesOf(run, place, settings) : undefined;
+  const takes =
+    waiting.reason === 'Pending' && isPlaceComing(asking.instance) ? takesOf(run, place, settings) : undefined;
   if (takes === undefined) return undefined;
   deps.line.hold(key, { place, takes });
-  deps.tenantLine.add(key, instance, { claim });
+  deps.tenantLine.add(key, { ...asking, over: [{ offer: place.offerClass.id, claim, stop }] });
   return { waiting: coming(place.node), reserved: reservedOf(place) };
 }
 
 /** An instance that waits until the operator closes its namespace must not hold up those that wait for GPUs. */
-function waitForPolicy({ deps, key }: Run, namespace: string): Waits | undefined {
-  const why = deps.networkPolicies && whyOpen(namespace, deps.networkPolicies.by('namespace', namespace));
+function waitForPolicy(run: Run, namespace: string): Waits | undefined {
+  const { networkPolicies } = run.deps;
+  const why = networkPolicies && whyOpen(namespace, networkPolicies.by('namespace', namespace));
   if (why === undefined) return undefined;
-  deps.line.remove(key);
+  leaveLines(run);
   return { waiting: { reason: 'NetworkOpen', message: why } };
 }
 
 /** Whether the tenant has held so much for nothing that this place must wait: nobody's work ends for it, either. */
-function refusalOfUnbilled(run: Run, instance: GpuInstance, { offerClass }: Place): ClaimOutcome | undefined {
-  const refused = run.deps.unbilled.refusal(instance.metadata.namespace ?? '', offerClass.gpuCount);
+function refusalOfUnbilled(run: Run, asking: Asking, { offerClass }: Place): ClaimOutcome | undefined {
+  const refused = run.deps.unbilled.refusal(asking.instance.metadata.namespace ?? '', offerClass.gpuCount);
   if (refused === undefined) return undefined;
   const { message, until } = refused;
-  return { ...waitForTenant(run, instance, { message, wanted: gpuShareOf(offerClass) }), until };
+  return { ...waitForTenant(run, message, { ...asking, unbilled: gpuShareOf(offerClass) }), until };
 }
 
 const EARLIER: Waiting = {
@@ -265,25 +368,38 @@ export async function claimPlace(run: Run, observed: WithStored, settings: Setti
   if (open !== undefined) return open;
   const mounts = await nodesOfDisk(run, observed);
   if (!('only' in mounts)) {
-    deps.line.remove(key);
+    leaveLines(run);
     return mounts;
   }
   const fitting = requestOf(observed, settings, { only: mounts.only, ceilings: limit });
   if (fitting.only?.size === 0) {
-    deps.line.remove(key);
+    leaveLines(run);
     return withoutDiskNode(instance);
   }
-  const isLimited = limit.gpus.length > 0 || deps.budgets.isMetered(namespace, payersOf(instance));
+  const isMetered = deps.budgets.isMetered(namespace, payersOf(instance));
+  const isLimited = isMetered || limit.gpus.length > 0 || limit.diskGb !== undefined;
   if (isLimited) await deps.claimReads.of(namespace, context.signal);
   const within = withinCeilings(supplyFor(run), { namespace, limit }, fitting);
-  if ('overImages' in within) return waitForTenant(run, instance, within.overImages);
   // The first look at an instance comes before its status has the time.
   const inLine = { ...instance, status: { ...instance.status, waitingSince: waitingSince(observed) } };
-  deps.line.add(key, inLine, within.request);
+  if ('overImages' in within)
+    return waitForTenant(run, within.overImages.message, { instance: inLine, request: fitting });
+  const { over, ...means } = withinMeans(run, observed, within.request, isMetered);
+  const asking: Asking = {
+    instance: inLine,
+    request: fitting,
+    ...(within.without.length > 0 && { gpus: within.without }),
+    ...(over.length > 0 && { over }),
+  };
+  deps.tenantLine.looked(key);
+  deps.line.add(key, inLine, means.request);
+  // Those of its tenant that have waited longer come first where there is room by now, also where a limit is no more.
+  deps.tenantLine.serve(namespace, inLine);
+  deps.budgets.serve(namespace, inLine);
   let tried: Place | undefined;
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     if (deps.line.before(key, inLine) !== undefined) break;
-    const outcome = await takeTurn(run, observed, settings, { limit, ...within });
+    const outcome = await takeTurn(run, observed, settings, { limit, asking, ...means });
     if (!('preemption' in outcome)) return outcome;
     const { place, victims } = outcome.preemption;
     if (victims.length === 0 || isSamePlace(place, tried)) return preempt(run, observed, outcome.preemption);
@@ -293,6 +409,7 @@ export async function claimPlace(run: Run, observed: WithStored, settings: Setti
     if (ending !== undefined) return { refused: ending };
     tried = place;
   }
+  waitForMore(run, asking, means.request);
   const reserved = deps.line.reserved(key);
   return reserved === undefined ? { waiting: LATER } : { waiting: coming(reserved.node), reserved };
 }
@@ -306,7 +423,7 @@ async function takeTurn(
   run: Run,
   observed: WithStored,
   settings: Settings,
-  { limit, request, without }: { limit: Ceilings; request: PlaceRequest; without: readonly GpuShare[] },
+  { limit, asking, request, why }: { limit: TenantLimitSpec; asking: Asking } & Pick<Means, 'request' | 'why'>,
 ): Promise<ClaimOutcome | { preemption: Preemption }> {
   const { deps, key } = run;
   const { instance, now } = observed;
@@ -320,37 +437,43 @@ async function takeTurn(
     preempt: () => (nobody === undefined ? deps.line.preempt(key, request) : undefined),
     overBudget: (place) => {
       const claim = claimOf(instance, { place }, now);
-      const waiting = deps.budgets.refusal(namespace, claim);
-      return waiting && { waiting, claim, place };
+      const refused = deps.budgets.refusals(namespace, claim)(claim);
+      return refused && { ...refused, claim, place };
     },
   };
   const supply = supplyFor(run);
   const found = admission(supply, terms, request);
-  if ('overGpus' in found) return waitForTenant(run, instance, found.overGpus);
-  if ('overBudget' in found) {
-    const { waiting, claim } = found.overBudget;
-    const waits = waitForRecords(run, instance, settings, found.overBudget);
-    return waits ?? waitAside(run, instance, waiting, { claim });
+  if ('overGpus' in found) {
+    const { over } = overCeilings(supply, { namespace, limit }, asking.request);
+    return waitForTenant(run, found.overGpus.message, { ...asking, gpus: over });
   }
-  const overQuota = 'refusal' in found ? undefined : refusalOfQuota(run, instance, placeOf(found), settings);
-  if (overQuota !== undefined) {
-    // An instance that waits for quota must not hold up those that wait for GPUs.
-    deps.line.remove(key);
-    return { waiting: { reason: 'QuotaExceeded', message: overQuota } };
+  if ('overBudget' in found) {
+    const { waiting, claim, stop, place } = found.overBudget;
+    const kept = waitForRecords(run, asking, settings, found.overBudget);
+    const over = [{ offer: place.offerClass.id, claim, stop }, ...besides(asking, place)];
+    return kept ?? waitAside(run, waiting, { ...asking, over });
+  }
+  if (!('refusal' in found)) {
+    const place = placeOf(found);
+    const refused =
+      refusalOfDisk(run, asking, place, { limit, disk: observed.disk, gb: settings.diskGb }) ??
+      refusalOfQuota(run, asking, place, settings);
+    if (refused !== undefined) return refused;
   }
   // A place that others have ended for is billed from its grant.
   const isAsked = !('refusal' in found) && !isByPreemption(run, instance);
-  const overUnbilled = isAsked ? refusalOfUnbilled(run, instance, placeOf(found)) : undefined;
+  const overUnbilled = isAsked ? refusalOfUnbilled(run, asking, placeOf(found)) : undefined;
   if (overUnbilled !== undefined) return overUnbilled;
   if ('place' in found) return take(run, observed, settings, found.place);
-  // It waits for a place without holding any GPUs. Others of its tenant may find one. When the tenant gives back some of
-  // what the ceilings refuse now, more places serve this instance.
+  // It waits for a place without holding any GPUs. Others of its tenant may find one.
   deps.tenantLine.serve(namespace);
-  if (without.length > 0) deps.tenantLine.add(key, instance, { wanted: without[0] });
+  waitForMore(run, asking, request);
   if ('preemption' in found) return found;
   const isFull = found.refusal === 'NoCapacity';
   const lacks = isFull ? missingIsolation(request, supply.grant, instance.spec) : undefined;
-  const message = lacks ?? found.message;
+  const left =
+    isFull && why !== undefined ? `${found.message} Other GPUs would do, but not now: ${why}` : found.message;
+  const message = lacks ?? left;
   if (nobody === undefined || !isFull) return withoutPlace(instance, found.refusal, message);
   return { ...withoutPlace(instance, found.refusal, `${message} ${nobody.message}`), until: nobody.until };
 }

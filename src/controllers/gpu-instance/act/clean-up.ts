@@ -1,4 +1,3 @@
-import { instanceIndexKey } from '../../../caches/indexes.ts';
 import { everyObject } from '../../../kube/client/every.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import {
@@ -9,11 +8,13 @@ import {
   NotFoundError,
 } from '../../../kube/errors.ts';
 import { keyOf, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim, refOf } from '../../../kube/types.ts';
+import { FINALIZER } from '../../../resources/cleanup.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { meterEnded } from '../../../resources/instances/meter.ts';
 import { USAGE_RECORDS, type UsageRecord } from '../../../resources/usage-record.ts';
-import type { Run } from './run.ts';
-import { FINALIZER } from '../decide/names.ts';
+import { keepHistory, keepLateHistory } from './keep-history.ts';
+import { podsOf } from './observe.ts';
+import { leaveLines, type Run } from './run.ts';
 import { othersThanInstances } from '../decide/pod/repair-patch.ts';
 import { closedBill, usageRecords } from '../decide/usage.ts';
 import { DISK_POLICY_LABEL, diskNameOf, isAssigned, isDiskOf, RETAINED_LABEL } from '../../../resources/pod/disk.ts';
@@ -118,17 +119,23 @@ export async function writeLateUsageRecords(run: Run): Promise<void> {
     context.log.warn({ uid: metadata.uid, usage: final.usage }, 'Instance went without a usage record; writing it now');
     await writeUsageRecords(run, { ...instance, status: final }, at);
     // Kubernetes collects the pods too, but later. Until then nobody pays for their GPUs.
-    const pods = deps.stores.pods.by('instance', instanceIndexKey(metadata.namespace, metadata.uid));
-    await deletePods(run, pods);
+    await deletePods(run, podsOf(deps, instance));
+    await keepLateHistory(run, instance);
     deps.unrecorded.forget(instance);
   }
 }
 
-/** What is left for a deleted instance without a pod: disk, usage record, finalizer. Safe to repeat after a crash. */
-export async function cleanUp(run: Run, instance: GpuInstance): Promise<void> {
+/**
+ * What is left for a deleted instance without a pod: disk, usage record, history, finalizer. Safe to repeat after a crash.
+ * Returns what keeps the instance, and until when; undefined when nothing does.
+ */
+export async function cleanUp(run: Run, instance: GpuInstance): ReturnType<typeof keepHistory> {
   const { deps, key } = run;
   await releaseDisk(run, instance);
   await writeUsageRecords(run, instance);
+  // Its GPUs and its disk are free, and its bill is closed: nobody pays for what is left to do.
+  const kept = await keepHistory(run, instance);
+  if (kept !== undefined) return kept;
   deps.unrecorded.markRecorded(instance);
   const finalizers = instance.metadata.finalizers?.filter((one) => one !== FINALIZER) ?? [];
   try {
@@ -136,6 +143,7 @@ export async function cleanUp(run: Run, instance: GpuInstance): Promise<void> {
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
   }
-  deps.line.remove(key);
+  leaveLines(run);
   deps.inventory.forget(key);
+  return undefined;
 }

@@ -19,6 +19,7 @@ import type { Claim, GpuInstance, GpuInstanceStatus } from '../../../resources/i
 import { isSlim } from '../../../resources/instances/slim-spec.ts';
 import type { Run } from './run.ts';
 import { desiredDisk } from '../decide/pod/desired-disk.ts';
+import { diskGroupOf } from '../decide/pod/disk-group.ts';
 import { desiredPod } from '../decide/pod/desired-pod.ts';
 import type { Ending } from '../decide/endings.ts';
 import { forbiddenEnv, forbiddenRoot, isolationNeeds, isRestricted } from '../decide/refusals/forbidden.ts';
@@ -185,6 +186,8 @@ export function podFor(
   const resource = view?.facts.resources.find(({ resourceName }) => resourceName === claim.resourceName);
   if (view === undefined || resource === undefined)
     return lost(`Node ${claim.node} no longer has ${claim.resourceName}.`);
+  // Its price would be that of the claim, but its sandbox and its tolerations that of another pool, or of none.
+  if (view.facts.pool?.name !== claim.pool) return lost(`Node ${claim.node} is no longer in GPUPool ${claim.pool}.`);
   if (view.switched) return lost(`The GPUs of node ${claim.node} were divided otherwise, or became fewer.`);
   if (isOverbooked(view, claim)) return lost(`Other pods took the GPUs of node ${claim.node}.`);
   if (settings === undefined) return lost('The template of the instance is gone or too large.');
@@ -207,11 +210,13 @@ export function podFor(
     memoryLimit: memory,
     scratchLimit: scratch,
     diskPersistent: instance.status?.diskPersistent === true,
+    diskGroup: diskGroupOf(space),
     isolation,
     tolerations: tolerationsOf(view.facts.pool?.spec),
     imagePullPolicy: deps.config.imagePullPolicy,
     restricted: isRestricted(space),
     toolsImage: deps.config.toolsImage,
+    hasPullSecret: deps.config.imagePullSecrets.length > 0,
   };
   // Where the status does not have the claim yet, the pod does.
   const hasClaim = observed.stored.status?.claim !== undefined;

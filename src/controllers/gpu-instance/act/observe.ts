@@ -20,8 +20,11 @@ import { settingsOf } from '../decide/settings.ts';
 /** What is observed, and the instance as the API server has it: of a claim that is on the pod alone it knows nothing. */
 export type WithStored = Observed & { stored: GpuInstance };
 
-/** Pods of an instance: those that name it, and the pod that its status names, where that pod lost its owner. */
-function podsOf({ stores }: InstanceDeps, { metadata, status }: GpuInstance): Pod[] {
+/** Pods of an instance: those that were made for it, and the pod that its status names, whatever marks it has lost. */
+export function podsOf(
+  { stores }: Pick<InstanceDeps, 'stores'>,
+  { metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>,
+): Pod[] {
   const pods = [...stores.pods.by('instance', instanceIndexKey(metadata.namespace, metadata.uid))];
   if (status?.podName === undefined) return pods;
   const named = stores.pods.get(keyOf({ namespace: metadata.namespace, name: status.podName }));
@@ -91,6 +94,7 @@ export function observe(deps: InstanceDeps, stored: GpuInstance, knownPods: read
     pods,
     running: pods.filter((one) => mayRun(one, stores.nodes.get(one.spec?.nodeName ?? ''))),
     pod,
+    devices: pod === undefined ? [] : deps.inventory.devicesOf(pod),
     disk,
     node,
     template,

@@ -1,11 +1,12 @@
+import { FINALIZER } from '../../../resources/cleanup.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import { keyOf } from '../../../kube/types.ts';
 import { shownIn } from '../../../kube/watch/resource-version.ts';
 import type { Result } from '../../../runtime/controller.ts';
-import { isBeforeFirstStart, storedOf } from '../../../resources/pod/claim-on-pod.ts';
-import { FINALIZER } from '../decide/names.ts';
+import { firstPodOf, isBeforeFirstStart, storedOf, withClaimOf } from '../../../resources/pod/claim-on-pod.ts';
 import { keepOrphan, writeLateUsageRecords } from './clean-up.ts';
 import { readLiveView } from './live-view.ts';
-import type { Run } from './run.ts';
+import { leaveLines, type Run } from './run.ts';
 import { type Progress, walk } from './walk.ts';
 import { countClaimOf } from './write-claim.ts';
 
@@ -36,18 +37,29 @@ async function currentInstance(run: Run): Promise<Current> {
   return { instance, pods: pod && pods };
 }
 
+/** Whether a start of the instance has a place, by its status or by its pod. `pods`: as the API server has them. */
+function holdsPlace({ deps }: Run, instance: GpuInstance, pods: Current['pods']): boolean {
+  const { namespace } = instance.metadata;
+  const [bearer = deps.stores.pods.get(keyOf({ namespace, name: firstPodOf(instance) }))] = pods ?? [];
+  return withClaimOf(instance, bearer).status?.claim !== undefined;
+}
+
 async function reconcile(run: Run): Promise<Result> {
-  run.deps.tenantLine.remove(run.key);
   await writeLateUsageRecords(run);
   await keepOrphan(run);
   const { instance, pods } = await currentInstance(run);
+  const isDeleted = instance?.metadata.deletionTimestamp !== undefined;
   const hasFinalizer = instance?.metadata.finalizers?.includes(FINALIZER) ?? false;
   // Gone, or deleted before it had the finalizer: there is nothing to clean up.
-  if (instance === undefined || (!hasFinalizer && instance.metadata.deletionTimestamp !== undefined)) {
-    run.deps.line.remove(run.key);
+  if (instance === undefined || (isDeleted && !hasFinalizer && !holdsPlace(run, instance, pods))) {
+    // The finalizer of another may keep it for ever. If a pod with the claim comes late, its start ends by that.
+    if (run.deps.inventory.undecided(run.key) !== undefined) run.deps.inventory.forget(run.key);
+    leaveLines(run);
     return undefined;
   }
-  return walk(run, { instance, pods, hasFinalizer, isCertain: false });
+  // Somebody took the finalizer off, and that of another keeps the instance. Its start ends all the same, and none can be
+  // added to what is deleted.
+  return walk(run, { instance, pods, hasFinalizer: hasFinalizer || isDeleted, isCertain: false });
 }
 
 /** Makes the cluster match one instance, as far as it can be done now. */
@@ -57,6 +69,7 @@ export async function reconcileInstance(run: Run): Promise<Result> {
   } catch (error) {
     // An instance that fails here must hold up no other. The next try puts it back into the waiting line, at its place.
     run.deps.line.pause(run.key);
+    run.deps.tenantLine.remove(run.key);
     throw error;
   }
 }

@@ -31,6 +31,8 @@ export interface InstanceConfig {
   defaultImage: string;
   /** Image with the tools in /tools: they are copied to the tools volume of each instance. */
   toolsImage: string;
+  /** Secrets of Berth's namespace for its own images. With any, each tenant has a copy: see pull-secret.ts. */
+  imagePullSecrets: readonly string[];
   /** For the images of instances. */
   imagePullPolicy: ImagePullPolicy;
   ssh: SshAddress;
@@ -50,10 +52,12 @@ export interface InstanceDeps {
   tenantLine: TenantLine;
   claimReads: ClaimReads;
   /** What tenants and keys may still spend. */
-  budgets: Pick<Budgets, 'isMetered' | 'refusal' | 'overspent'>;
+  budgets: Pick<Budgets, 'isMetered' | 'refusals' | 'overspent' | 'serve'>;
   fence: Fence;
   /** Name of the last pod that was made for an instance, by the uid of the instance. */
   made: Lru<string, string>;
+  /** Deleted instances whose history is not written yet, by their uids. */
+  unkept: Lru<string, Unkept>;
   events: Pick<EventRecorder, 'record'>;
   noteStages: NoteStageTimes;
   /** Counts a start that ends, by the reason in its status. */
@@ -79,9 +83,24 @@ export interface InstanceDeps {
   monitors?: PodChecks<MonitorState> | undefined;
 }
 
+/** An instance whose history is not written yet. Times are monotonic milliseconds. */
+export interface Unkept {
+  /** When its history was tried first. */
+  since: number;
+  triedAt: number;
+  /** What the API server said last. */
+  why: string;
+}
+
 /** One reconcile of one instance. */
 export interface Run {
   deps: InstanceDeps;
   key: string;
   context: ReconcileContext;
+}
+
+/** The instance waits neither for GPUs nor for room of its tenant. */
+export function leaveLines({ deps, key }: Pick<Run, 'deps' | 'key'>): void {
+  deps.line.remove(key);
+  deps.tenantLine.remove(key);
 }

@@ -14,7 +14,7 @@ import { recordedStatus } from '../decide/usage.ts';
 import { claimPlace } from './claim.ts';
 import { cleanUp, recordedStarts, writeUsageRecords } from './clean-up.ts';
 import { createPod } from './create-pod.ts';
-import type { Run } from './run.ts';
+import { leaveLines, type Run } from './run.ts';
 import { deletePods, writeStatus } from './writes.ts';
 
 export type StepOutcome =
@@ -41,7 +41,7 @@ export async function takeStep(run: Run, step: Step, observed: WithStored): Prom
       const outcome = await claimPlace(run, observed, settings);
       if ('lost' in outcome) return end(run, outcome.observed, outcome.lost);
       if (!('refused' in outcome)) return outcome;
-      run.deps.line.remove(run.key);
+      leaveLines(run);
       return end(run, observed, outcome.refused, refusedStatus);
     }
     case 'freeze':
@@ -79,8 +79,7 @@ export async function takeStep(run: Run, step: Step, observed: WithStored): Prom
       return { instance: await writeStatus(run, stored, recordedStatus(instance, written)) };
     }
     case 'cleanUp':
-      await cleanUp(run, instance);
-      return { gone: true };
+      return (await cleanUp(run, instance)) ?? { gone: true };
     default:
       return NOTHING_MORE;
   }

@@ -1,7 +1,7 @@
 import { keyOf, type Pod } from '../../../kube/types.ts';
+import { FINALIZER } from '../../../resources/cleanup.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { Result } from '../../../runtime/controller.ts';
-import { FINALIZER } from '../decide/names.ts';
 import { nextLook, passingForMs } from '../decide/next-look.ts';
 import { mustBeCertain, planNext, type Step } from '../decide/plan.ts';
 import type { Waiting } from '../decide/status/ready.ts';
@@ -11,7 +11,7 @@ import { checkJupyter, checkLogin, checkMonitor, checkTrouble, keepsLog } from '
 import { readLiveView } from './live-view.ts';
 import { observe, type WithStored } from './observe.ts';
 import { repair } from './repair.ts';
-import type { Run } from './run.ts';
+import { leaveLines, type Run } from './run.ts';
 import { type StepOutcome, takeStep } from './take-step.ts';
 import { writeFinalizers, writeStatus } from './writes.ts';
 
@@ -49,7 +49,7 @@ async function advance(run: Run, progress: Progress): Promise<Progress | { resul
   const step = planNext(observed);
   const known = { ...progress, pods: observed.pods };
   if (step.do !== 'claim') {
-    run.deps.line.remove(run.key);
+    leaveLines(run);
     // A claim of which it is not known whether it came to be, of an instance that asks for none any more.
     if (run.deps.inventory.undecided(run.key) !== undefined) run.deps.inventory.forget(run.key);
     if (!known.hasFinalizer) return { ...known, instance: await addFinalizer(run, known.instance), hasFinalizer: true };

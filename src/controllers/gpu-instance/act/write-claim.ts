@@ -4,12 +4,12 @@ import { shownIn } from '../../../kube/watch/resource-version.ts';
 import { type Pod, PODS } from '../../../kube/types.ts';
 import { sameJson } from '../../../lib/json.ts';
 import { namesTemplate } from '../../../resources/instance-template.ts';
+import { FINALIZER } from '../../../resources/cleanup.ts';
 import type { Claim, GpuInstance } from '../../../resources/instances/gpu-instance.ts';
-import { instanceState } from '../../../resources/instances/instance-state.ts';
+import { instanceState, type ReadyReason } from '../../../resources/instances/instance-state.ts';
 import { isSlim } from '../../../resources/instances/slim-spec.ts';
 import { firstPodOf, isBeforeFirstStart, withClaimOf } from '../../../resources/pod/claim-on-pod.ts';
 import type { Ending } from '../decide/endings.ts';
-import { FINALIZER } from '../decide/names.ts';
 import type { WithStored } from './observe.ts';
 import type { Settings } from '../decide/settings.ts';
 import { claimTime } from '../decide/status/stage-times.ts';
@@ -29,6 +29,9 @@ const OTHER_POD: Ending = {
   reason: 'PlaceLost',
   message: 'A pod of this name is there that is not as the controller made it. The controller creates a new one.',
 };
+
+/** What the HTTP interface refuses of instances that wait, also to clients that queue: it may withdraw such an instance. */
+const MAY_BE_WITHDRAWN: ReadonlySet<ReadyReason> = new Set(['WaitingForOffer', 'TemplateNotFound', 'TemplateTooLarge']);
 
 /** Whether a write may have been made although it failed. */
 function isUncertain(error: unknown): boolean {
@@ -75,7 +78,9 @@ export function mayClaimOnPod({ deps }: Run, { stored }: WithStored): boolean {
   if (!deps.config.claimOnPod || !isBeforeFirstStart(stored) || status?.failures !== undefined) return false;
   if (metadata.finalizers?.includes(FINALIZER) !== true || namesTemplate(spec) || isSlim(spec)) return false;
   if (deps.made.get(metadata.uid ?? '') === firstPodOf(stored)) return false;
-  return status === undefined || (spec.onNoCapacity === 'Queue' && instanceState(stored).state === 'pending');
+  const { state, reason } = instanceState(stored);
+  const isQueued = spec.onNoCapacity === 'Queue' && state === 'pending' && !MAY_BE_WITHDRAWN.has(reason);
+  return status === undefined || isQueued;
 }
 
 /** The pod with the claim that an earlier run made, where no cache shows it yet; undefined when it is gone again. */

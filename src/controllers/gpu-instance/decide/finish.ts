@@ -1,4 +1,4 @@
-import { hasEnded } from '../../../inventory/nodes/pod-requests.ts';
+import { hasEnded } from '../../../kube/pod-phase.ts';
 import type { Pod } from '../../../kube/types.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
 import { meterBegan } from '../../../resources/instances/meter.ts';

@@ -3,9 +3,6 @@ import { DISK_POLICY_LABEL } from '../../../resources/pod/disk.ts';
 import { INSTANCE_LABEL, INSTANCE_UID_LABEL, ownerOf } from '../../../resources/pod/owner.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 
-/** Keeps the instance until its pods and its disk are dealt with and its usage record is written. */
-export const FINALIZER = 'berth.dev/cleanup';
-
 /** The labels of an instance's pods and disk. */
 export function labelsOf({ metadata }: Pick<GpuInstance, 'metadata'>): Record<string, string> {
   const { name, uid = '' } = metadata;

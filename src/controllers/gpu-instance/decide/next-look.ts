@@ -3,7 +3,7 @@ import { instanceState, type InstanceState } from '../../../resources/instances/
 import { deadlines, MONITOR_RETRY_MS, NODE_GRACE_MS, nodeLostSince } from './deadlines.ts';
 import type { MonitorState, Observed } from './observed.ts';
 import type { Step } from './plan.ts';
-import { asksMonitor, isBeingSetUp, scheduledCondition } from './pod/pod-facts.ts';
+import { asksMonitor, hasEvents, scheduledCondition } from './pod/pod-facts.ts';
 
 /** Milliseconds between two tries of a login. */
 export const LOGIN_PAUSE_MS = 1_000;
@@ -11,7 +11,7 @@ export const LOGIN_PAUSE_MS = 1_000;
 export const JUPYTER_PAUSE_MS = 5_000;
 /** Milliseconds between two questions to the exporter of an instance while it answers and nothing depends on it. */
 const MONITOR_PAUSE_MS = 600_000;
-/** A node gets so many milliseconds to set up a pod before its events are read, and again from one look to the next. */
+/** A disk, and then a node, gets so many milliseconds before Events are read, and again from one look to the next. */
 export const TROUBLE_MS = 15_000;
 /** Milliseconds between two looks at a pod that the cache does not show. */
 const HIDDEN_RETRY_MS = 5_000;
@@ -78,7 +78,7 @@ export function nextLook(
   }
   if (instance.status?.claim !== undefined && instance.status.ending === undefined) {
     if (observed.login === 'pending') times.push(now + LOGIN_PAUSE_MS);
-    if (pod !== undefined && isBeingSetUp(pod)) times.push(now + TROUBLE_MS);
+    if (pod !== undefined && hasEvents(observed, pod)) times.push(now + TROUBLE_MS);
     const due = deadlines(observed)[0];
     if (due !== undefined) times.push(due.at);
     const lost = nodeLostSince(observed) + NODE_GRACE_MS;

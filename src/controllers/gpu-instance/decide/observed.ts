@@ -1,4 +1,5 @@
 import type { Node, PersistentVolumeClaim, Pod } from '../../../kube/types.ts';
+import type { PodDevice } from '../../../inventory/devices/device-index.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { MonitorLine } from '../../../resources/pod/monitor.ts';
 import type { TemplateFate, TemplateSnapshot } from '../../../resources/instance-template.ts';
@@ -55,6 +56,8 @@ export interface Observed {
   running: readonly Pod[];
   /** The pod of the current start. */
   pod: Pod | undefined;
+  /** The GPUs that Dynamic Resource Allocation gave it, by driver, pool and name; absent or empty where none is known. */
+  devices?: readonly PodDevice[];
   /** Its PersistentVolumeClaim; undefined when there is none, or only one of somebody else. */
   disk: PersistentVolumeClaim | undefined;
   /** The node of the claim, or of the pod; undefined when it is gone. */
@@ -79,7 +82,7 @@ export interface Observed {
   jupyter: JupyterState | undefined;
   /** The last answer of the exporter in the pod; undefined when there is none, or before the first answer. */
   monitor: MonitorState | undefined;
-  /** What the events of the pod say while its node sets it up, such as FailedMount; undefined while nothing is known. */
+  /** What Events say while its disk is provisioned or its node sets it up, such as FailedMount; undefined while nothing is known. */
   trouble: string | undefined;
   /** Undefined where nobody serves instances. */
   sessions: SessionEvidence | undefined;

@@ -1,7 +1,9 @@
 import type { GpuWish, Grant, PlaceRequest, RefusalReason } from '../../../inventory/grant.ts';
 import { priceLimitOf, rentedOf } from '../../../resources/instances/rented.ts';
 import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
+import { findCondition } from '../../../kube/conditions.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import type { ReadyReason } from '../../../resources/instances/instance-state.ts';
 import { type Ending, isOwed } from './endings.ts';
 import { nodesToAvoid } from './failures.ts';
 import { isolationNeeds } from './refusals/forbidden.ts';
@@ -58,6 +60,32 @@ function isPromised(instance: Pick<GpuInstance, 'metadata' | 'status'>): boolean
   return isOwed(instance) || instance.status?.othersEnded === true;
 }
 
+/** What is said of an instance for which a place was looked for: all that speaks against it for good comes before. */
+const LOOKED_FOR: ReadonlySet<string> = new Set<ReadyReason>([
+  'WaitingForCapacity',
+  'PlaceComing',
+  'WaitingForOffer',
+  'PriceTooHigh',
+  'QuotaExceeded',
+  'TenantLimit',
+  'BudgetExceeded',
+]);
+
+/** Whether an instance waits for a place as it is. What waits does not fail for what the fleet has lost since. */
+function hasWaited({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>): boolean {
+  const isSame = status?.ending === undefined && status?.observedGeneration === metadata.generation;
+  return isSame && LOOKED_FOR.has(findCondition(status?.conditions, 'Claimed')?.reason ?? '');
+}
+
+/**
+ * Whether an instance goes on waiting although no pool has its RuntimeClass: pools go and come back, as when an operator
+ * writes one anew or a backup brings them after the instances. It gets a place nowhere else. Where pools are, one that is
+ * new, or that its owner has edited, may ask for what nobody has.
+ */
+export function mayPoolCome(instance: Pick<GpuInstance, 'metadata' | 'status'>, pools: Iterable<unknown>): boolean {
+  return [...pools].length === 0 || hasWaited(instance) || isPromised(instance);
+}
+
 /** Whether an instance without a place fails: spec.onNoCapacity speaks of the starts that a person asks for. */
 export function mayFail(instance: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): boolean {
   return instance.spec.onNoCapacity === 'Fail' && !isPromised(instance);
@@ -87,7 +115,9 @@ export function withoutPlace(
   if (refusal === 'PriceTooHigh' && mayWait) return { waiting: { reason: refusal, message } };
   if (refusal === 'PriceTooHigh') return { refused: { reason: 'NoCapacity', message } };
   // Who named the disk of an offer had no start yet, and must not wait at the head of the line for another.
-  const isFull = refusal === 'NoCapacity' || (isPromised(instance) && refusal !== 'OfferChanged');
+  const isKept =
+    (isPromised(instance) && refusal !== 'OfferChanged') || (hasWaited(instance) && refusal === 'DiskTooLarge');
+  const isFull = refusal === 'NoCapacity' || isKept;
   if (mayFail(instance) || (!isFull && refusal !== 'OfferNotFound')) return { refused: { reason: refusal, message } };
   return { waiting: { reason: isFull ? 'WaitingForCapacity' : 'WaitingForOffer', message } };
 }

@@ -8,20 +8,19 @@ import type { Ending } from './endings.ts';
 import { isImageFault } from './failures.ts';
 import type { Observed } from './observed.ts';
 import {
-  isBadImage,
   isBeingSetUp,
   isNotCreated,
   isPodReady,
-  isPullError,
   mainStatus,
-  pullWords,
   scheduledCondition,
   containerStatus,
+  sentence,
   unfinishedInit,
   type WaitingState,
   waitingState,
   words,
 } from './pod/pod-facts.ts';
+import { isBadImage, isPullError, pullWords } from './pod/pull-words.ts';
 
 /** When something ends the current start, milliseconds since the epoch, and why. */
 export interface Deadline {
@@ -78,20 +77,24 @@ export function stuck(observed: Observed): Deadline[] {
   return found.filter((deadline) => deadline !== undefined);
 }
 
-function notScheduled({ instance }: Observed, pod: Pod): Deadline | undefined {
+function notProvisioned(from: number, why: string | undefined): Deadline {
+  const message = `The disk was not provisioned within ${VOLUME_LIMIT_MS / 1000} seconds: ${sentence(words(why, 'nobody says why'))} If it happens again, ask the operator of the cluster to look at its StorageClass and its provisioner.`;
+  return { at: from + VOLUME_LIMIT_MS, ending: { reason: 'PlaceLost', message } };
+}
+
+function notScheduled({ instance, trouble }: Observed, pod: Pod): Deadline | undefined {
   const scheduled = scheduledCondition(pod);
   if (scheduled === undefined) {
     if (pod.spec?.nodeName !== undefined) return undefined;
-    const message = `The scheduler did not report on the pod for ${SILENT_LIMIT_MS / 1000} seconds.`;
     const granted = Date.parse(instance.status?.claim?.grantedAt ?? '');
+    // With a volume that is made for its first pod the scheduler says nothing while it is made.
+    if (trouble !== undefined) return notProvisioned(granted, trouble);
+    const message = `The scheduler did not report on the pod for ${SILENT_LIMIT_MS / 1000} seconds.`;
     return { at: granted + SILENT_LIMIT_MS, ending: { reason: 'PlaceLost', message } };
   }
   const since = Date.parse(scheduled.lastTransitionTime ?? '');
   const said = scheduled.message?.toLowerCase() ?? '';
-  if (VOLUME_WAIT.some((parts) => hasInOrder(said, parts))) {
-    const message = `The disk was not provisioned within ${VOLUME_LIMIT_MS / 1000} seconds: ${words(scheduled.message, '')}`;
-    return { at: since + VOLUME_LIMIT_MS, ending: { reason: 'PlaceLost', message } };
-  }
+  if (VOLUME_WAIT.some((parts) => hasInOrder(said, parts))) return notProvisioned(since, trouble ?? scheduled.message);
   const why = TAKEN.test(scheduled.message ?? '') ? 'Another pod took the place' : 'The scheduler refuses the place';
   const message = `${why}: ${words(scheduled.message, 'it does not say why')}`;
   return { at: since + UNSCHEDULABLE_LIMIT_MS, ending: { reason: 'PlaceLost', message } };
@@ -121,13 +124,11 @@ function refused(observed: Observed, pod: Pod, node: Node): Deadline | undefined
   const last = Date.parse(containerStatus(pod, waiting.container)?.lastState?.terminated?.finishedAt ?? '');
   const from = Number.isFinite(last) ? Math.max(scheduledAt(observed, pod), last) : scheduledAt(observed, pod);
   const due = (limitMs: number): number => limitFrom(from, limitMs, observed, node);
-  const said = `${waiting.reason}: ${words(waiting.message, 'no more is known')}`;
+  const isPull = isBadImage(waiting.reason) || isPullError(waiting.reason);
+  const said = isPull ? pullWords(pod, waiting) : `${waiting.reason}: ${words(waiting.message, 'no more is known')}`;
   if (waiting.container !== MAIN_CONTAINER) return refusedBesideMain(waiting, said, due);
   if (isBadImage(waiting.reason)) return { at: 0, ending: { reason: 'InvalidImage', message: said } };
-  if (isPullError(waiting.reason)) {
-    const message = `${waiting.reason}: ${pullWords(pod, waiting)}`;
-    return { at: due(PULL_LIMIT_MS), ending: { reason: 'ImagePullFailed', message } };
-  }
+  if (isPull) return { at: due(PULL_LIMIT_MS), ending: { reason: 'ImagePullFailed', message: said } };
   if (isNotCreated(waiting.reason)) {
     const reason = isImageFault(waiting) ? 'ContainerInvalid' : 'ContainerNotCreated';
     return { at: due(CREATE_LIMIT_MS), ending: { reason, message: said } };

@@ -7,7 +7,7 @@ import {
   type GpuInstanceStatus,
   STARTED_BY,
 } from '../../../resources/instances/gpu-instance.ts';
-import { startHash } from '../../../resources/instances/instance-state.ts';
+import { hasNewStartRequest, startHash, withStartRequest } from '../../../resources/instances/instance-state.ts';
 import { firstRan, meterEnded } from '../../../resources/instances/meter.ts';
 import { podNameOf } from '../../../resources/pod/owner.ts';
 import { type Ending, endingOf, isFaultOfCluster, type SeenEnding, settledEnding } from './endings.ts';
@@ -18,16 +18,22 @@ import { keptRented } from './rented.ts';
 import type { Settings } from './settings.ts';
 import { closedBill } from './usage.ts';
 
+/** Who asked over HTTP for the start that the spec asks for; undefined where the request is another's, or an old one. */
+function starterOf(instance: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): string | undefined {
+  const { startRequest } = instance.spec;
+  const text = instance.metadata.annotations?.[STARTED_BY];
+  if (!hasNewStartRequest(instance) || text?.startsWith(`${startRequest} `) !== true) return undefined;
+  return text.slice(`${startRequest} `.length);
+}
+
 /**
  * Who pays for the next start. The caller who asked for it is one of them, if that is another; a start that Berth owes, as
- * after a preemption, has the start request of the one that ended, and was asked for by nobody.
+ * after a preemption, has no new start request, and was asked for by nobody.
  */
-export function payersOf({ metadata, spec, status }: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): Payers {
-  const named = (annotation: string): string | undefined =>
-    metadata.annotations?.[annotation]?.slice(0, MOST_CREATED_BY) || undefined;
-  const createdBy = named(CREATED_BY);
-  const isAskedFor = spec.startRequest !== undefined && spec.startRequest !== status?.ending?.startRequest;
-  const startedBy = isAskedFor ? named(STARTED_BY) : undefined;
+export function payersOf(instance: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): Payers {
+  const named = (text: string | undefined): string | undefined => text?.slice(0, MOST_CREATED_BY) || undefined;
+  const createdBy = named(instance.metadata.annotations?.[CREATED_BY]);
+  const startedBy = named(starterOf(instance));
   return {
     ...(createdBy !== undefined && { createdBy }),
     ...(startedBy !== undefined && startedBy !== createdBy && { startedBy }),
@@ -85,6 +91,7 @@ export function claimedStatus(
   return {
     ...rest,
     ...(uid !== undefined && { uid }),
+    ...withStartRequest(instance.status ?? {}, instance.spec),
     claim,
     incarnation,
     podName: podNameOf(instance, incarnation),
@@ -101,11 +108,34 @@ export function isBroughtBack({ metadata, status }: Pick<GpuInstance, 'metadata'
   return status?.uid !== undefined && status.uid !== metadata.uid;
 }
 
+/** Generations of objects begin at 1. */
+const OF_ANOTHER_OBJECT = 0;
+
+/**
+ * An ending that a backup brought back. The generations of the new object begin at 1 again and come to that number by
+ * edits: one of them would ask for nothing, or a start would be owed that is not. The hash says what was edited. An ending
+ * that had none although nothing was edited since goes on holding the instance.
+ */
+function readmittedEnding({ metadata, status }: GpuInstance): Pick<GpuInstanceStatus, 'ending'> {
+  const { ending, observedGeneration } = status ?? {};
+  if (ending?.generation === undefined) return {};
+  const { generation: before, ...rest } = ending;
+  const holds = ending.startHash === undefined && before === observedGeneration;
+  const generation = holds ? metadata.generation : OF_ANOTHER_OBJECT;
+  return { ending: { ...rest, ...(generation !== undefined && { generation }) } };
+}
+
 /** A status that a backup brought back, without the starts that usage records of the instance of before have. */
-export function readmittedStatus({ metadata, status = {} }: GpuInstance, recorded: ReadonlySet<number>) {
+export function readmittedStatus(instance: GpuInstance, recorded: ReadonlySet<number>): GpuInstanceStatus {
+  const { metadata, status = {} } = instance;
   const { uid: _uid, intervals, claim, stages, ...rest } = status;
   const { uid } = metadata;
-  const kept: GpuInstanceStatus = { ...rest, ...(uid !== undefined && { uid }), ...(stages && { stages }) };
+  const kept: GpuInstanceStatus = {
+    ...rest,
+    ...readmittedEnding(instance),
+    ...(uid !== undefined && { uid }),
+    ...(stages && { stages }),
+  };
   if (intervals !== undefined) kept.intervals = intervals.filter(({ start }) => !recorded.has(start));
   if (claim === undefined) return kept;
   if (!recorded.has(status.incarnation ?? 0)) return { ...kept, claim };
@@ -118,8 +148,11 @@ export function readmittedStatus({ metadata, status = {} }: GpuInstance, recorde
 export function endedStatus(instance: GpuInstance, ending: Ending, now: number): GpuInstanceStatus {
   const limit = deletingLimit(ending.reason, instance.spec);
   const { disk, othersEnded: _o, ...status } = instance.status ?? {};
+  const { uid } = instance.metadata;
   return {
     ...status,
+    ...(uid !== undefined && { uid }),
+    ...withStartRequest(instance.status ?? {}, instance.spec),
     // Told once: the start that its owner asks for then makes a new disk.
     ...(disk !== undefined && ending.reason !== 'DiskLost' && { disk }),
     ending: {
@@ -148,7 +181,16 @@ export function releasedStatus(instance: GpuInstance, ending: SeenEnding, now: n
   const { claim, podName: _name, podUid: _uid, podIP: _ip, unhealthyGPUs: _gpus, ...rest } = instance.status ?? {};
   const end = meterEnded(ending);
   const bill = closedBill({ ...rest, ...(claim && { claim: billedClaim(claim, rest.stages, ending) }) }, end);
-  const { failures: before, preemptions, rented: _rented, stages, usage: _usage, silences: _silences, ...kept } = rest;
+  const {
+    failures: before,
+    preemptions,
+    rented: _rented,
+    stages,
+    usage: _usage,
+    silences: _silences,
+    devices: _devices,
+    ...kept
+  } = rest;
   const upMs = Math.max(0, end - (firstRan(stages) ?? end));
   const node = ending.rule.blamesNode ? claim?.node : undefined;
   const avoided = ending.rule.avoidsNode ? claim?.node : undefined;

@@ -5,29 +5,26 @@ import {
   excerpt,
   objectAt,
   objectsOf,
+  OF_ENGINES,
   optionalBoolean,
   optionalNumber,
   optionalString,
+  parseStop,
   pick,
   stringAt,
   textValue,
 } from '../fields.ts';
 import { textFile } from '../text-files.ts';
+import { thinkingOf } from './parse-response.ts';
 import type { IrRequest, OutputFormat, Part, Step, Tool, ToolChoice } from '../types.ts';
 
 const CHAT_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
 const CHAT_ONLY = [
-  'frequency_penalty',
-  'presence_penalty',
-  'seed',
-  'logit_bias',
+  ...OF_ENGINES,
   'user',
   'metadata',
   'service_tier',
   'prompt_cache_key',
-  'chat_template_kwargs',
-  'min_p',
-  'repetition_penalty',
   'safety_identifier',
   'verbosity',
 ] as const;
@@ -52,12 +49,6 @@ export function parseChatRequest(body: Json): IrRequest {
     sampling: pick(body, CHAT_SAMPLING),
     chatOnly: pick(body, CHAT_ONLY),
   };
-}
-
-function parseStop(stop: unknown): string[] {
-  if (stop === undefined || stop === null) return [];
-  if (typeof stop === 'string') return [stop];
-  return arrayAt(stop, 'stop').map((value, position) => stringAt(value, `stop[${position}]`));
 }
 
 function parseReasoning(body: Json): IrRequest['reasoning'] {
@@ -86,12 +77,23 @@ function parseMessage(value: unknown, path: string): Step[] {
           parts: parseParts(message.content, `${path}.content`),
         },
       ];
+    case 'function': {
+      const callId = idOfFunction(stringAt(message.name, `${path}.name`));
+      return [{ kind: 'result', callId, parts: parseParts(message.content, `${path}.content`) }];
+    }
     default:
       throw invalid(`${path}.role`, "expected one of 'system', 'developer', 'user', 'assistant' and 'tool'");
   }
 }
 
+/** Calls of functions, which came before tools, are answered by name. */
+function idOfFunction(name: string): string {
+  return `call_${name}`;
+}
+
 function parseAssistant(message: Json, path: string): Step[] {
+  if (isObject(message.audio) && !message.content)
+    throw unsupported(`${path}.audio`, 'OpenAI keeps what was said. Send its transcript as content.');
   const items: Step[] = [];
   const reasoning = optionalString(message.reasoning_content) ?? optionalString(message.reasoning);
   if (reasoning) items.push({ kind: 'reasoning', text: reasoning });
@@ -102,6 +104,7 @@ function parseAssistant(message: Json, path: string): Step[] {
       const part = objectAt(value, `${path}.content[${position}]`);
       if (part.type === 'refusal')
         items.push({ kind: 'refusal', text: stringAt(part.refusal, `${path}.content[${position}].refusal`) });
+      else if (part.type === 'thinking') items.push({ kind: 'reasoning', text: thinkingOf(part) });
       else items.push({ kind: 'text', text: stringAt(part.text, `${path}.content[${position}].text`) });
     }
   }
@@ -111,17 +114,26 @@ function parseAssistant(message: Json, path: string): Step[] {
   for (const [position, value] of arrayAt(calls, `${path}.tool_calls`).entries()) {
     items.push(parseCall(objectAt(value, `${path}.tool_calls[${position}]`), `${path}.tool_calls[${position}]`));
   }
+  if (isObject(message.function_call)) {
+    const name = stringAt(message.function_call.name, `${path}.function_call.name`);
+    items.push(callOf(idOfFunction(name), name, message.function_call));
+  }
   return items;
 }
 
 function parseCall(call: Json, path: string): Step {
+  const callId = stringAt(call.id, `${path}.id`);
+  if (call.type === 'custom') {
+    const custom = objectAt(call.custom, `${path}.custom`);
+    const input = stringAt(custom.input, `${path}.custom.input`);
+    return callOf(callId, stringAt(custom.name, `${path}.custom.name`), { arguments: { input } });
+  }
   const fn = objectAt(call.function, `${path}.function`);
-  return {
-    kind: 'call',
-    callId: stringAt(call.id, `${path}.id`),
-    name: stringAt(fn.name, `${path}.function.name`),
-    arguments: typeof fn.arguments === 'string' ? fn.arguments : JSON.stringify(fn.arguments ?? {}),
-  };
+  return callOf(callId, stringAt(fn.name, `${path}.function.name`), fn);
+}
+
+function callOf(callId: string, name: string, { arguments: given }: Json): Step {
+  return { kind: 'call', callId, name, arguments: typeof given === 'string' ? given : JSON.stringify(given ?? {}) };
 }
 
 function parseParts(content: unknown, path: string): Part[] {

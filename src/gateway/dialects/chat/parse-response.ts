@@ -1,9 +1,9 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { DialectError } from '../errors/dialect-error.ts';
 import { objectsOf, optionalString, textValue } from '../fields.ts';
-import { stopOfChat } from '../stop-reason.ts';
+import { GAVE_UP, isGivenUp, stopOfChat } from '../stop-reason.ts';
 import { ownArguments } from '../stream/block.ts';
-import type { ClientError, IrResponse, OutputItem } from '../types.ts';
+import type { IrResponse, OutputItem } from '../types.ts';
 import { parseUsage } from '../usage.ts';
 
 /** A chat.completion body in the internal form. Tolerates what engines add or leave out. */
@@ -11,8 +11,7 @@ export function parseChatResponse(body: Json): IrResponse | undefined {
   const [choice] = objectsOf(body.choices);
   if (choice === undefined || !isObject(choice.message)) return undefined;
   const { message } = choice;
-  const givenUp = gaveUp(choice.finish_reason);
-  if (givenUp !== undefined) throw new DialectError(givenUp);
+  if (isGivenUp(choice.finish_reason)) throw new DialectError(GAVE_UP);
   const items: OutputItem[] = [];
   const reasoning = reasoningOf(message);
   if (reasoning) items.push({ kind: 'reasoning', text: reasoning });
@@ -41,9 +40,12 @@ export function reasoningOf(message: Json): string | undefined {
 
 function thinkingIn(content: unknown): string | undefined {
   if (!Array.isArray(content)) return undefined;
-  return objectsOf(content)
-    .map(({ type, thinking }) => (type === 'thinking' ? textOfContent(thinking) : ''))
-    .join('');
+  return objectsOf(content).map(thinkingOf).join('');
+}
+
+/** The text of a part of content that is a thought: Mistral's form, and that of others with a plain text. */
+export function thinkingOf({ type, thinking }: Json): string {
+  return type === 'thinking' ? textOfContent(thinking) : '';
 }
 
 /** Content as text. Some engines send it as a list of parts. */
@@ -52,12 +54,6 @@ export function textOfContent(content: unknown): string {
   return objectsOf(content)
     .map((part) => textValue(part.text))
     .join('');
-}
-
-/** The error of an answer that the engine did not end but gave up, which vLLM and SGLang say in the reason to stop. */
-export function gaveUp(finish: unknown): ClientError | undefined {
-  if (finish !== 'abort' && finish !== 'error') return undefined;
-  return { status: 502, message: 'The model server gave up the answer. Try again.', code: 'upstream_aborted' };
 }
 
 /** The stop string that ended generation, or a token id: `stop_reason` in vLLM, `matched_stop` in SGLang. */

@@ -1,11 +1,11 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, optionalNumber, textValue } from '../fields.ts';
-import { isReason, stopOfChat } from '../stop-reason.ts';
+import { GAVE_UP, isGivenUp, isReason, stopOfChat } from '../stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
 import { countedWith, parseUsage } from '../usage.ts';
-import { gaveUp, matchedStop, reasoningOf, textOfContent } from './parse-response.ts';
+import { matchedStop, reasoningOf, textOfContent } from './parse-response.ts';
 
 /** Feeds chat.completion.chunk events to a sequencer. */
 export class ChatStreamParser {
@@ -35,12 +35,16 @@ export class ChatStreamParser {
     const usage = parseUsage('chat', chunk.usage);
     if (usage !== undefined) this.#sink.usage = countedWith(this.#before, usage);
     this.#sink.start();
+    this.#choice(chunk);
+    if (usage !== undefined) this.#sink.counted();
+  }
+
+  #choice(chunk: Json): void {
     const [choice] = objectsOf(chunk.choices);
     if (choice === undefined || (optionalNumber(choice.index) ?? 0) !== 0) return;
     const delta = choice.delta ?? choice.message;
     if (isObject(delta)) this.#delta(delta);
-    const givenUp = gaveUp(choice.finish_reason);
-    if (givenUp !== undefined) this.#sink.fail(givenUp);
+    if (isGivenUp(choice.finish_reason)) this.#sink.fail(GAVE_UP);
     else if (isReason(choice.finish_reason)) {
       const matched = matchedStop(choice);
       const { finish_reason: finish } = choice;

@@ -87,3 +87,8 @@ export function responseErrorCode(error: ClientError): string {
   if (error.status === 429) return 'rate_limit_exceeded';
   return error.status < 500 ? 'invalid_prompt' : 'server_error';
 }
+
+/** The error of a response that its server says has failed. */
+export function failedWith(error: ClientError): Json {
+  return { code: error.code ?? responseErrorCode(error), message: error.message };
+}

@@ -55,14 +55,16 @@ export function readErrorObject(value: unknown): ClientError {
   const outer = isObject(value) ? value : {};
   const inner = isObject(outer.error) ? outer.error : outer;
   // Text Generation Inference has `http_status_code`.
-  const named = [inner.code, inner.status, inner.status_code, inner.http_status_code].map(Number).find(isErrorStatus);
+  const named = [inner.code, inner.status, inner.status_code, inner.http_status_code].flatMap(errorStatusOf).at(0);
   const types = [inner.type, outer.error_type, inner.code].map(textValue).join(' ');
   const status = named ?? statusOfType(types);
   return describe(outer, '', status === 401 || status === 403 ? 502 : status);
 }
 
-function isErrorStatus(status: number): boolean {
-  return Number.isInteger(status) && status >= 400 && status < 600;
+/** Of a number or its digits. What else an engine may write there is no status, and `Number` throws on some of it. */
+function errorStatusOf(value: unknown): number[] {
+  const status = typeof value === 'string' && /^\d{3}$/.test(value) ? Number(value) : value;
+  return typeof status === 'number' && Number.isInteger(status) && status >= 400 && status < 600 ? [status] : [];
 }
 
 function statusOfType(types: string): number {
@@ -71,6 +73,17 @@ function statusOfType(types: string): number {
   if (/invalid|bad_?request|validation/i.test(types)) return 400;
   if (/not_?found/i.test(types)) return 404;
   return 502;
+}
+
+/** `context_length_exceeded`, `ECONNREFUSED`. Names of hosts have other characters. */
+const CODE = /^\w{1,64}$/;
+/** `messages[0].content`, `tools.0.function.name`. */
+const PARAM = /^[\w.[\]-]{1,256}$/;
+
+/** Undefined for what does not look as it should, or shows the inside. */
+function shaped(value: unknown, shape: RegExp): string | undefined {
+  const text = optionalString(value);
+  return text !== undefined && shape.test(text) && withoutAddresses(text) === text ? text : undefined;
 }
 
 function describe(value: unknown, raw: string, status: number): ClientError {
@@ -83,8 +96,8 @@ function describe(value: unknown, raw: string, status: number): ClientError {
       message === ''
         ? 'The model server answered with an error and no explanation.'
         : withoutAddresses(firstLine(message)),
-    code: optionalString(inner.code),
-    param: optionalString(inner.param),
+    code: shaped(inner.code, CODE),
+    param: shaped(inner.param, PARAM),
   };
   // A limit per minute speaks of tokens, too.
   const overflow = status === 429 ? undefined : readOverflow(inner, message);

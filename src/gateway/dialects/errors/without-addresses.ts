@@ -12,6 +12,9 @@ const NAME = /^[a-z0-9][a-z0-9.-]*$/i;
 const NAME_BEFORE_PORT = /^[a-z][a-z0-9.-]*$/i;
 /** What a line number follows. */
 const SOURCE = /\.(?:py|pyx|cu|cc|cpp|h|rs|go|js|ts|jinja2?|json|ya?ml)$/i;
+/** A member of a body: `tools.0.function.parameters.properties.local`. */
+const MEMBER = /^(?:body\.)?(?:messages|tools|input|system|content|choices)\.\d+\.|(?:^|\.)properties\./i;
+const VERSION = /^v\d+(?:\.\d+)*$/;
 const PORT = /^\d{2,5}$/;
 const PATH = /\/(?:usr|opt|app|home|root|workspace|tmp|var|mnt|data|models)\//;
 /** A label behind the first that is of a cluster or of an own network. */
@@ -81,6 +84,7 @@ function isBeforePort(name: string, port: string): boolean {
 
 function isHostName(name: string, isHost: boolean): boolean {
   if (!NAME.test(name) || !/[a-z]/i.test(name)) return false;
+  if (MEMBER.test(name) || VERSION.test(name)) return false;
   if (isHost || POD_NAME.test(name)) return true;
   const [, ...labels] = name.split('.');
   return labels.some((label) => INNER_LABEL.test(label)) || LAST_LABEL.test(labels.at(-1) ?? '');

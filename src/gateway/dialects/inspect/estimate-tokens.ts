@@ -1,7 +1,7 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, textValue } from '../fields.ts';
-import { isTextData, isTextType } from '../text-files.ts';
 import { withoutBillingLine } from './billing-line.ts';
+import { mediaIn } from './prompt-media.ts';
 import type { Dialect, HistoryItem, OutputItem } from '../types.ts';
 
 const TOKENS_PER_MESSAGE = 4;
@@ -14,8 +14,13 @@ const TOKENS_PER_IMAGE = 1500;
  * current vocabularies average, and one for 1.5 characters of three bytes. Scripts of two bytes are in between.
  */
 function tokensOfText(text: string): number {
-  const wide = (Buffer.byteLength(text) - text.length) / 2;
-  return Math.ceil((text.length - wide) / 4 + wide / 1.5);
+  return tokensOfLength(text.length, Buffer.byteLength(text));
+}
+
+/** The same of texts of which only the lengths are known. */
+export function tokensOfLength(characters: number, bytes: number): number {
+  const wide = (bytes - characters) / 2;
+  return Math.ceil((characters - wide) / 4 + wide / 1.5);
 }
 
 export function tokensOfItems(items: readonly OutputItem[]): number {
@@ -63,8 +68,6 @@ function tokensOfEntries(entries: unknown): number {
 const BYTES_PER_TOKEN = 4;
 /** Shorter bodies are not searched. An image in them has few bytes. */
 const SEARCHED_BYTES = 16_384;
-/** A message, its parts, and the parts of a tool result. */
-const IMAGE_DEPTH = 3;
 
 /**
  * Estimates the tokens of a prompt from the bytes of its body, for limits and for what was cut off. Counts an image, a
@@ -72,41 +75,9 @@ const IMAGE_DEPTH = 3;
  */
 export function promptTokens(body: Json, bytes: number): number {
   if (bytes < SEARCHED_BYTES) return Math.ceil(bytes / BYTES_PER_TOKEN);
-  const found = { count: 0, bytes: 0 };
-  addImages(body.messages, found, IMAGE_DEPTH);
-  addImages(body.input, found, IMAGE_DEPTH);
-  return Math.ceil(Math.max(0, bytes - found.bytes) / BYTES_PER_TOKEN) + found.count * TOKENS_PER_IMAGE;
-}
-
-/** Adds the images, sounds and files that a list carries as data: in messages and items, their parts, and the parts of a tool result. */
-function addImages(list: unknown, found: { count: number; bytes: number }, depth: number): void {
-  if (!Array.isArray(list)) return;
-  for (const part of list as unknown[]) {
-    if (!isObject(part)) continue;
-    const size = imageBytes(part);
-    if (size > 0) {
-      found.count += 1;
-      found.bytes += size;
-    } else if (depth > 1) {
-      addImages(part.content, found, depth - 1);
-      addImages(part.output, found, depth - 1);
-    }
-  }
-}
-
-function imageBytes({ type, source, image_url: image, input_audio: audio, file, file_data: data }: Json): number {
-  if (type === 'image' || type === 'document')
-    return isObject(source) && source.type === 'base64' && !isTextType(textValue(source.media_type))
-      ? textValue(source.data).length
-      : 0;
-  if (type === 'input_audio') return isObject(audio) ? textValue(audio.data).length : 0;
-  if (type === 'file' || type === 'input_file') {
-    const url = textValue(isObject(file) ? file.file_data : data);
-    return isTextData(url) ? 0 : url.length;
-  }
-  if (type !== 'image_url' && type !== 'input_image') return 0;
-  const url = textValue(isObject(image) ? image.url : image);
-  return url.startsWith('data:image/') ? url.length : 0;
+  const found = mediaIn(body).filter(({ chars }) => chars > 0);
+  const text = found.reduce((left, { chars }) => left - chars, bytes);
+  return Math.ceil(Math.max(0, text) / BYTES_PER_TOKEN) + found.length * TOKENS_PER_IMAGE;
 }
 
 const TEXT_FIELDS = [

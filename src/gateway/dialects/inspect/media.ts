@@ -1,5 +1,5 @@
 import { isObject, type Json } from '../../../lib/json.ts';
-import { unsupported } from '../errors/dialect-error.ts';
+import { invalid, unsupported } from '../errors/dialect-error.ts';
 import { isFreeData } from './free-data.ts';
 
 /** Fields that name something to fetch, in any of the dialects and at any engine. */
@@ -14,6 +14,10 @@ const QUOTED = /^(?:url_citation|web_search_result|web_search_result_location|we
 const PLAIN_ADDRESS =
   /^https?:\/\/((?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9]))(?:\/[!-[\]-~]*)?$/;
 const ADDRESS_MAX = 2048;
+/** Images, sounds and films of one call, as data or by address. OpenAI takes 1,500 images, Anthropic 600. */
+const MOST_MEDIA = 2048;
+/** Each is held against the hosts that each server of the model may fetch from. */
+const MOST_HOSTS = 100;
 
 /** Something that the model server would have to fetch, the first from its host. */
 export interface RemoteMedia {
@@ -25,17 +29,23 @@ export interface RemoteMedia {
 /**
  * What a model server would have to fetch for a body: everything but `data:` in a field that names media. An address is
  * for the operator to allow by its host. Throws DialectError for one that no operator can allow: another scheme, an
- * address in numbers, a port, a user, or a spelling that readers split in different ways.
+ * address in numbers, a port, a user, or a spelling that readers split in different ways. Throws it, too, for more media
+ * than any client has: each is work for everybody's gateway and for an engine.
  */
 export function remoteMedia(value: unknown, path = ''): RemoteMedia[] {
   const found = new Map<string, RemoteMedia>();
+  let count = 0;
   const visit = (value: unknown, path: string, names?: 'media' | 'data'): void => {
     if (typeof value === 'string') {
       const isAddress =
         names === 'data' ? SCHEME.test(value.slice(0, SCHEME_CHARS)) : names === 'media' && value !== '';
-      if (!isAddress || value.startsWith('data:')) return;
+      if (!isAddress) return;
+      count += 1;
+      if (count > MOST_MEDIA) throw invalid(path, `expected at most ${MOST_MEDIA} media in one call`);
+      if (value.startsWith('data:')) return;
       const host = hostOf(value, path);
       if (!found.has(host)) found.set(host, { path, host });
+      if (found.size > MOST_HOSTS) throw invalid(path, `expected addresses of at most ${MOST_HOSTS} hosts in one call`);
     } else if (Array.isArray(value)) {
       // A prompt may be half a million numbers.
       for (const [index, inner] of value.entries())

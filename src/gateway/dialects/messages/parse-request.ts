@@ -8,6 +8,7 @@ import {
   optionalNumber,
   optionalString,
   pick,
+  OF_ENGINES,
   stringAt,
   textValue,
 } from '../fields.ts';
@@ -22,8 +23,13 @@ import { isSummary, parseVendorBlock, unanswered } from './vendor-blocks.ts';
 
 export const MESSAGES_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
 
+interface MessagesOptions {
+  quirks: Quirks;
+  joinsSystem?: string | undefined;
+}
+
 /** A messages body in the internal form. Throws DialectError. */
-export function parseMessagesRequest(body: Json, { quirks }: { quirks: Quirks }): IrRequest {
+export function parseMessagesRequest(body: Json, { quirks, joinsSystem }: MessagesOptions): IrRequest {
   refuseMcpServers(body);
   const messages = arrayAt(body.messages, 'messages');
   const output = isObject(body.output_config) ? body.output_config : {};
@@ -33,7 +39,7 @@ export function parseMessagesRequest(body: Json, { quirks }: { quirks: Quirks })
   return {
     stream: body.stream === true,
     items: [
-      ...parseSystem(body.system),
+      ...parseSystem(body.system, joinsSystem),
       ...sinceSummary(messages.flatMap((message, position) => parseMessage(message, `messages.${position}`))),
     ],
     tools,
@@ -48,7 +54,7 @@ export function parseMessagesRequest(body: Json, { quirks }: { quirks: Quirks })
     format: parseFormat(output.format ?? body.output_format),
     reasoning: parseThinking(body.thinking, optionalString(output.effort), quirks),
     sampling: pick(body, MESSAGES_SAMPLING),
-    chatOnly: {},
+    chatOnly: pick(body, OF_ENGINES),
   };
 }
 
@@ -70,16 +76,16 @@ function beginsAnswer(message: unknown): boolean {
   return typeof message.content === 'string' || objectsOf(message.content).at(-1)?.type === 'text';
 }
 
-function parseSystem(system: unknown): Step[] {
+function parseSystem(system: unknown, between: string | undefined): Step[] {
   if (system === undefined || system === null) return [];
   const parts = typeof system === 'string' ? [{ type: 'text' as const, text: system }] : parseParts(system, 'system');
-  const kept: Part[] = [];
-  for (const part of parts) {
+  const kept = parts.flatMap((part) => {
     if (part.type !== 'text') throw invalid('system', 'expected text blocks');
-    const text = withoutBillingLine(part.text);
-    if (text !== '') kept.push({ type: 'text', text });
-  }
-  return kept.length === 0 ? [] : [{ kind: 'message', role: 'system', parts: kept }];
+    return withoutBillingLine(part.text) || [];
+  });
+  if (kept.length === 0) return [];
+  const texts = between === undefined ? kept : [kept.join(between)];
+  return [{ kind: 'message', role: 'system', parts: texts.map((text) => ({ type: 'text', text })) }];
 }
 
 function parseMessage(value: unknown, path: string): Step[] {

@@ -1,6 +1,7 @@
 import type { Json } from '../../../lib/json.ts';
 import { objectsOf, optionalString, textValue } from '../fields.ts';
-import { stopOfMessages } from '../stop-reason.ts';
+import { DialectError } from '../errors/dialect-error.ts';
+import { GAVE_UP, isGivenUp, stopOfMessages } from '../stop-reason.ts';
 import { argumentsOf } from '../tool-arguments.ts';
 import type { IrResponse, OutputItem } from '../types.ts';
 import { parseUsage } from '../usage.ts';
@@ -8,6 +9,7 @@ import { parseUsage } from '../usage.ts';
 /** A messages answer in the internal form. Skips blocks of unknown kinds. */
 export function parseMessagesResponse(body: Json): IrResponse | undefined {
   if (!Array.isArray(body.content)) return undefined;
+  if (isGivenUp(body.stop_reason)) throw new DialectError(GAVE_UP);
   const items = objectsOf(body.content).flatMap(parseBlock);
   const hasCalls = items.some((item) => item.kind === 'call');
   return {

@@ -1,18 +1,18 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { optionalNumber, optionalString, textValue } from '../fields.ts';
-import { isReason, stopOfMessages } from '../stop-reason.ts';
+import { GAVE_UP, isGivenUp, isReason, stopOfMessages } from '../stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 import { argumentsOf } from '../tool-arguments.ts';
 
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
-import { parseUsage } from '../usage.ts';
+import { countsOutput, EventUsage } from '../usage.ts';
 
 /** Feeds the events of a messages stream to a sequencer. */
 export class MessagesStreamParser {
   readonly #sink: BlockSequencer;
-  #usage: Json = {};
-  /** The kinds of the open blocks. For a call also the input in its start event. */
-  readonly #open = new Map<number, { isCall: boolean; input: unknown }>();
+  readonly #usage = new EventUsage();
+  /** The kinds of the open blocks. For a call also the input in its start event, as arguments: parsed, it may take much. */
+  readonly #open = new Map<number, { isCall: boolean; input: string }>();
 
   constructor(sink: BlockSequencer) {
     this.#sink = sink;
@@ -50,16 +50,15 @@ export class MessagesStreamParser {
     }
   }
 
-  /** Counts are cumulative. A null or missing one leaves the last one valid. */
   #count(usage: unknown): void {
-    if (!isObject(usage)) return;
-    for (const [name, value] of Object.entries(usage)) if (value !== null) this.#usage[name] = value;
-    this.#sink.usage = parseUsage('messages', this.#usage);
+    if (isObject(usage)) this.#sink.usage = this.#usage.add(usage);
   }
 
   #start(index: number, block: Json): void {
     const isCall = block.type === 'tool_use';
-    this.#open.set(index, { isCall, input: isCall ? block.input : undefined });
+    const input = isCall && isObject(block.input) ? argumentsOf(block.input) : '';
+    this.#open.set(index, { isCall, input });
+    this.#sink.parserKeeps(input);
     if (isCall) this.#sink.call(index, textValue(block.id), textValue(block.name));
     else if (block.type === 'text') this.#sink.text(textValue(block.text));
     else if (block.type === 'thinking') this.#sink.reasoning(textValue(block.thinking));
@@ -94,17 +93,20 @@ export class MessagesStreamParser {
       return;
     }
     // Some engines put the whole input into the start event and send no delta.
-    if (this.#sink.isEmptyCall(index) && isObject(block.input)) {
-      this.#sink.callArguments(index, argumentsOf(block.input));
-    }
+    if (this.#sink.isEmptyCall(index)) this.#sink.callArguments(index, block.input);
     this.#sink.sealCall(index);
   }
 
   #end(event: Json): void {
     this.#count(event.usage);
+    if (countsOutput(event.usage)) this.#sink.counted();
     const delta = isObject(event.delta) ? event.delta : {};
     const { stop_reason: reason } = delta;
     if (!isReason(reason)) return;
+    if (isGivenUp(reason)) {
+      this.#sink.fail(GAVE_UP);
+      return;
+    }
     this.#sink.stop((hasCalls) => stopOfMessages(reason, hasCalls), optionalString(delta.stop_sequence));
   }
 }

@@ -1,5 +1,5 @@
 import { isObject, type Json } from '../../../lib/json.ts';
-import { optionalNumber, textValue } from '../fields.ts';
+import { optionalNumber, parseJson, textValue } from '../fields.ts';
 import { inputOf } from '../tool-arguments.ts';
 import type { CallItem, OwnToolName, Tool } from '../types.ts';
 
@@ -34,8 +34,8 @@ const OWN_TOOLS: Readonly<Record<OwnToolName, OwnTool>> = {
     more: { environment: null },
     complete: ({ commands, timeout_ms: timeout, max_output_length: length }) => ({
       commands: textsOf(commands),
-      timeout_ms: optionalNumber(timeout) ?? null,
-      max_output_length: optionalNumber(length) ?? null,
+      timeout_ms: numberIn(timeout) ?? null,
+      max_output_length: numberIn(length) ?? null,
     }),
   },
   local_shell: {
@@ -86,6 +86,11 @@ const OWN_TOOLS: Readonly<Record<OwnToolName, OwnTool>> = {
 
 const NAMES = Object.keys(OWN_TOOLS) as OwnToolName[];
 
+/** A number, also one that is kept as the model wrote it: `1000.0`. */
+function numberIn(value: unknown): number | undefined {
+  return optionalNumber(parseJson(JSON.stringify(value ?? null)));
+}
+
 function textsOf(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
@@ -108,9 +113,14 @@ export function ownTool(tool: Json): Tool | undefined {
   };
 }
 
-function isOfClient({ type, execution, environment }: Json): boolean {
-  if (type === 'tool_search') return execution === 'client';
-  return type !== 'shell' || !isObject(environment) || environment.type === 'local';
+function isOfClient(tool: Json): boolean {
+  if (tool.type === 'tool_search') return tool.execution === 'client';
+  return !isShellOfServer(tool);
+}
+
+/** Whether a tool is a shell in a container of OpenAI. */
+export function isShellOfServer({ type, environment }: Json): boolean {
+  return type === 'shell' && isObject(environment) && environment.type !== 'local';
 }
 
 /** The tool whose calls are items of this type. */

@@ -1,7 +1,8 @@
-import type { Json } from '../../../lib/json.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
 import { DialectError, invalid, unsupported } from '../errors/dialect-error.ts';
 import { arrayAt, excerpt, objectAt, objectsOf, optionalString, stringAt, textValue } from '../fields.ts';
 import { decodeReasoning } from '../encrypted-content.ts';
+import { argumentsOf } from '../tool-arguments.ts';
 import type { HistoryItem, Part, ReasoningItem, Step } from '../types.ts';
 import { asksToCompact, compactQuestion } from './compaction.ts';
 import { wireName } from './tools.ts';
@@ -41,7 +42,9 @@ function parseItem(item: Json, path: string): readonly HistoryItem[] {
     case 'function_call': {
       const name = wireName(optionalString(item.namespace), stringAt(item.name, `${path}.name`));
       const callId = stringAt(item.call_id, `${path}.call_id`);
-      return [{ kind: 'call', callId, name, arguments: stringAt(item.arguments, `${path}.arguments`), ...id }];
+      const { arguments: given } = item;
+      const text = isObject(given) ? argumentsOf(given) : stringAt(given, `${path}.arguments`);
+      return [{ kind: 'call', callId, name, arguments: text, ...id }];
     }
     case 'custom_tool_call': {
       const name = wireName(optionalString(item.namespace), stringAt(item.name, `${path}.name`));

@@ -1,12 +1,21 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { unsupported } from '../errors/dialect-error.ts';
-import { excerpt, objectsOf, optionalBoolean, optionalNumber, optionalString, pick } from '../fields.ts';
+import {
+  excerpt,
+  objectsOf,
+  OF_ENGINES,
+  optionalBoolean,
+  optionalNumber,
+  optionalString,
+  parseStop,
+  pick,
+} from '../fields.ts';
 import type { HistoryItem, IrRequest, Step, ToolChoice } from '../types.ts';
 import { asksToCompact } from './compaction.ts';
 import { parseInput, type References } from './parse-items.ts';
 import { isDispensable, offeredTools, parseResponsesChoice } from './tools.ts';
 
-const RESPONSES_SAMPLING = ['temperature', 'top_p'] as const;
+const RESPONSES_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
 
 /** A responses body in the internal form, with the stored history before its input. Throws DialectError. */
 export function parseResponsesRequest(
@@ -32,10 +41,10 @@ export function parseResponsesRequest(
     ],
     tools,
     maxTokens: optionalNumber(body.max_output_tokens),
-    stop: [],
+    stop: parseStop(body.stop),
     reasoning: effort === undefined ? undefined : parseEffort(effort),
     sampling: pick(body, RESPONSES_SAMPLING),
-    chatOnly: pick(body, ['user', 'prompt_cache_key']),
+    chatOnly: pick(body, ['user', 'prompt_cache_key', ...OF_ENGINES]),
   };
   // The tools stay in the prompt, whose start the server has in its cache.
   if (asksToCompact(body.input))

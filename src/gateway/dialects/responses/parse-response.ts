@@ -1,8 +1,9 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, optionalString, textValue } from '../fields.ts';
-import { stopOfResponses } from '../stop-reason.ts';
+import { GAVE_UP, stopOfResponses } from '../stop-reason.ts';
 import { DialectError } from '../errors/dialect-error.ts';
 import type { HistoryItem, IrResponse, OutputItem } from '../types.ts';
+import { argumentsOf } from '../tool-arguments.ts';
 import { parseUsage } from '../usage.ts';
 import { parseReasoningItem } from './parse-items.ts';
 import { wireName } from './tools.ts';
@@ -11,6 +12,7 @@ import { parseVendorItem } from './vendor-items.ts';
 /** A response resource in the internal form. Skips output items of hosted tools. */
 export function parseResponsesResponse(body: Json): IrResponse | undefined {
   if (!Array.isArray(body.output)) return undefined;
+  if (isGivenUpResponse(body)) throw new DialectError(GAVE_UP);
   const items = objectsOf(body.output).flatMap(parseOutputItem);
   const hasCalls = items.some((item) => item.kind === 'call');
   const details = isObject(body.incomplete_details) ? body.incomplete_details : {};
@@ -19,6 +21,10 @@ export function parseResponsesResponse(body: Json): IrResponse | undefined {
     stop: stopOfResponses(details.reason, hasCalls, body.status !== 'incomplete'),
     usage: parseUsage('responses', body.usage),
   };
+}
+
+export function isGivenUpResponse({ status }: Json): boolean {
+  return status === 'failed' || status === 'cancelled';
 }
 
 /** One output item. A message becomes one item per content part, each with its id. */
@@ -40,16 +46,19 @@ export function parseOutputItem(item: Json): OutputItem[] {
           kind: 'call',
           callId: optionalString(item.call_id) ?? textValue(item.id),
           name: wireName(optionalString(item.namespace), textValue(item.name)),
-          arguments:
-            item.type === 'function_call'
-              ? textValue(item.arguments)
-              : JSON.stringify({ input: textValue(item.input) }),
+          arguments: argumentsIn(item),
           ...id,
         },
       ];
     default:
       return [];
   }
+}
+
+/** Some engines write the arguments as an object. */
+function argumentsIn({ type, arguments: given, input }: Json): string {
+  if (type !== 'function_call') return JSON.stringify({ input: textValue(input) });
+  return isObject(given) ? argumentsOf(given) : textValue(given);
 }
 
 /** An output item that is to be stored, also one of a tool of OpenAI's: what the client answers belongs to it. */

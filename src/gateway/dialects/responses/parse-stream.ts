@@ -1,11 +1,11 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, optionalNumber, optionalString, textValue } from '../fields.ts';
-import { stopOfResponses } from '../stop-reason.ts';
+import { GAVE_UP, stopOfResponses } from '../stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 import type { OutputItem } from '../types.ts';
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../usage.ts';
-import { parseOutputItem } from './parse-response.ts';
+import { isGivenUpResponse, parseOutputItem } from './parse-response.ts';
 
 type Key = string | number;
 
@@ -71,8 +71,14 @@ export class ResponsesStreamParser {
   }
 
   #pass(key: Key, feed: () => void): void {
-    this.#begun.add(key);
+    this.#begin(key);
     feed();
+  }
+
+  #begin(key: Key): void {
+    if (this.#begun.has(key)) return;
+    this.#begun.add(key);
+    this.#sink.parserKeeps(String(key));
   }
 
   #added(key: Key, item: Json): void {
@@ -84,7 +90,7 @@ export class ResponsesStreamParser {
   /** Adds what the events of a complete item left out. */
   #done(key: Key, item: Json): void {
     for (const output of parseOutputItem(item)) this.#complete(key, output);
-    this.#begun.add(key);
+    this.#begin(key);
     this.#sink.seal();
   }
 
@@ -104,8 +110,13 @@ export class ResponsesStreamParser {
   #end(event: Json): void {
     const response = isObject(event.response) ? event.response : {};
     this.#sink.usage = parseUsage('responses', response.usage) ?? this.#sink.usage;
-    if (event.type === 'response.failed') {
+    this.#sink.counted();
+    if (event.type === 'response.failed' || isObject(response.error)) {
       this.#sink.fail(readErrorObject({ error: response.error ?? {} }));
+      return;
+    }
+    if (isGivenUpResponse(response)) {
+      this.#sink.fail(GAVE_UP);
       return;
     }
     // Some engines send all items in the last event alone.
@@ -113,7 +124,8 @@ export class ResponsesStreamParser {
       for (const [index, item] of objectsOf(response.output).entries()) this.#done(index, item);
     }
     const details = isObject(response.incomplete_details) ? response.incomplete_details : {};
-    const isWhole = event.type !== 'response.incomplete';
+    // vLLM ends each stream with `response.completed`, whatever its status.
+    const isWhole = event.type !== 'response.incomplete' && response.status !== 'incomplete';
     this.#sink.stop((hasCalls) => stopOfResponses(details.reason, hasCalls, isWhole));
     this.#sink.finish();
   }

@@ -37,7 +37,7 @@ export interface ResourceState {
 export function renderResource(context: TranslationContext, options: AnswerOptions, state: ResourceState): Json {
   const { body } = options;
   const done = state.status === 'completed';
-  return {
+  const resource: Json = {
     id: `resp_${context.id}`,
     object: 'response',
     created_at: context.createdAt,
@@ -75,7 +75,19 @@ export function renderResource(context: TranslationContext, options: AnswerOptio
     ...(state.usage !== undefined && { usage: renderResponsesUsage(state.usage) }),
     ...(typeof body.user === 'string' && { user: body.user }),
   };
+  for (const [name, value] of Object.entries(context.begun ?? {})) if (!OF_THE_END.has(name)) resource[name] = value;
+  return resource;
 }
+
+/** What changes from the start of a response to its end. */
+const OF_THE_END: ReadonlySet<string> = new Set([
+  'status',
+  'completed_at',
+  'error',
+  'incomplete_details',
+  'output',
+  'usage',
+]);
 
 /** The output of an answer that has ended. What ended it early cut the last item: agents do not run a call that was cut. */
 export function renderOutput(items: readonly OutputItem[], reason: string | undefined, options: AnswerOptions): Json[] {

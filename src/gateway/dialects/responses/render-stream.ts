@@ -29,6 +29,10 @@ export class ResponsesEmitter implements Emitter {
     this.#options = options;
   }
 
+  resume(sequence: number): void {
+    this.#sequence = sequence;
+  }
+
   start(): string {
     const state: ResourceState = { status: 'in_progress', output: [] };
     return this.#resource('response.created', state) + this.#resource('response.in_progress', state);

@@ -64,6 +64,7 @@ const SILENT = new Set<unknown>([
   'mcp_approval_request',
   'mcp_approval_response',
   'configuration_update',
+  'ghost_snapshot',
 ]);
 
 /**
@@ -76,17 +77,24 @@ export function parseVendorItem(item: Json, path: string): HistoryItem[] | undef
   if (SILENT.has(type)) return [];
   if (COMPACTIONS.has(type)) return [{ ...parseCompaction(item), ...id }];
   if (type === 'tool_search_output') return parseFound(item, id);
-  if (Object.hasOwn(VENDOR_CALLS, type)) return pairOf(stringAt(item.id, `${path}.id`), VENDOR_CALLS[type]?.(item));
+  if (Object.hasOwn(VENDOR_CALLS, type))
+    return pairOf(optionalString(item.id) ?? madeUp(path), VENDOR_CALLS[type]?.(item));
   const call = ownToolOfCall(type) ?? (Object.hasOwn(CLIENT_CALLS, type) ? CLIENT_CALLS[type] : undefined);
   if (call !== undefined) {
     // A search that OpenAI ran has no id, and no output but the tools that it found.
     if (type === 'tool_search_call' && typeof item.call_id !== 'string') return [];
     const { [call.field]: given } = item;
     const input = argumentsOf(typeof given === 'string' ? { [call.field]: given } : given);
-    return [{ kind: 'call', callId: callIdOf(item, path), name: call.name, arguments: input, ...id }];
+    const callId = optionalString(item.call_id) ?? optionalString(item.id) ?? madeUp(path);
+    return [{ kind: 'call', callId, name: call.name, arguments: input, ...id }];
   }
   if (!CLIENT_OUTPUTS.has(type)) return undefined;
   return [{ kind: 'result', callId: callIdOf(item, path), parts: outputOf(item), ...id }];
+}
+
+/** Clients that store nothing leave out ids. */
+function madeUp(path: string): string {
+  return `call_${path.replaceAll(/\W/g, '')}`;
 }
 
 /** `local_shell_call_output` names its call in `id`. */

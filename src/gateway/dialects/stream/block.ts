@@ -14,6 +14,8 @@ export interface Block {
   sealed: boolean;
   /** The text has only white space so far. */
   blank: boolean;
+  /** Fragments that were appended since the texts were one. */
+  loose: number;
 }
 
 export function newBlock(item: OutputItem): Block {
@@ -24,6 +26,7 @@ export function newBlock(item: OutputItem): Block {
     scan: new ArgumentsScan(),
     sealed: false,
     blank: item.kind === 'text' && isBlank(item.text),
+    loose: 0,
   };
 }
 

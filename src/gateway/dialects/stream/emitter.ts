@@ -16,6 +16,8 @@ export interface Ending {
 export interface Emitter {
   /** Responses only: the whole answer, once it has ended. */
   readonly response?: Json | undefined;
+  /** Responses only: the number of the next event, where the client has those before. */
+  resume?(sequence: number): void;
   /** `usage` is given when the engine reports it at the start. */
   start(usage: Usage | undefined): string;
   open(item: OutputItem, index: number): string;

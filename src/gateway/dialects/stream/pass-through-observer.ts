@@ -1,16 +1,18 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { isOverflow } from '../errors/context-overflow.ts';
-import { responseErrorCode, streamError } from '../errors/error-body.ts';
+import { failedWith, streamError } from '../errors/error-body.ts';
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
 import { excerpt, objectsOf, optionalString, parseJson, pick } from '../fields.ts';
 import { withExactNumbers } from '../../../lib/exact-json.ts';
+import { countStructure } from '../../../lib/json-structure.ts';
 import { isReason } from '../stop-reason.ts';
-import { parseUsage } from '../usage.ts';
+import { countsOutput, EventUsage, parseUsage } from '../usage.ts';
 import type { ClientError, Dialect, HistoryItem, Usage } from '../types.ts';
 import { tidy } from '../output-items.ts';
 import { withoutMark } from '../read-answer.ts';
 import { parseStoredItem } from '../responses/parse-response.ts';
 import { withState, type ResponseState } from '../responses/state.ts';
+import { UsageInPieces } from './usage-in-pieces.ts';
 import {
   applyCuts,
   dataOf,
@@ -25,11 +27,13 @@ import {
   type Cut,
 } from './event-bytes.ts';
 
-/** A longer event is forwarded in pieces and not read, which bounds the memory per stream. */
+/** A longer event is forwarded in pieces, and nothing but its usage is read, which bounds the memory per stream. */
 const MAX_HELD_BYTES = 4 * 1024 * 1024;
 /** The same where the last event has the whole answer, which is to be stored. */
 const MAX_STORED_BYTES = 16 * 1024 * 1024;
 
+/** An object, array or value takes 20 to 100 bytes. */
+const PIECE_BYTES = 64;
 const NO_BYTES = Buffer.alloc(0);
 /** A blank line with returns, but for its last byte. */
 const SEAM = 3;
@@ -61,13 +65,12 @@ export class PassThroughObserver {
   response: unknown;
   /** The error that the server reported inside the stream. */
   error: ClientError | undefined;
-  /** Events seen. Engines send about one per token, so this counts the tokens of an answer that was cut off. */
-  estimatedOutputTokens = 0;
   /** The final event of the dialect was forwarded. */
   finished = false;
   readonly #dialect: Dialect;
   readonly #hideUsage: boolean;
   readonly #isTranscript: boolean;
+  readonly #hasSeveral: boolean;
   readonly #state: ResponseState | undefined;
   readonly #mostHeld: number;
   /**
@@ -76,7 +79,15 @@ export class PassThroughObserver {
    */
   #held: Buffer[] = [];
   #heldBytes = 0;
-  #rawUsage: Json = {};
+  /** What is read of an event that is forwarded in pieces, of which one is gone. */
+  #inPieces: UsageInPieces | undefined;
+  readonly #eventUsage = new EventUsage();
+  #events = 0;
+  /** What the final event takes that was read. */
+  #readBytes = 0;
+  /** The output that the engine counted last, and the events since. Engines send about one for each token. */
+  #counted = 0;
+  #since = 0;
   /** The engine said why it stopped. Some send no final event after that. */
   #stopped = false;
   /** What identifies the resource of a responses stream. The whole would repeat instructions and tools. */
@@ -85,14 +96,37 @@ export class PassThroughObserver {
   /**
    * @param options hideUsage: leave out the usage chunk of a chat stream, because only the gateway asked for it;
    * isTranscript: the stream of a transcription, which OpenAI ends in its own way, and others as they end chat;
+   * hasSeveral: it has several answers, of which one may end before the others;
    * state: what is true of a response in place of what the server says of it
    */
-  constructor(dialect: Dialect, options: { hideUsage: boolean; isTranscript?: boolean; state?: ResponseState }) {
+  constructor(
+    dialect: Dialect,
+    options: { hideUsage: boolean; isTranscript?: boolean; hasSeveral?: boolean; state?: ResponseState },
+  ) {
     this.#dialect = dialect;
     this.#state = options.state;
     this.#mostHeld = options.state?.store === true ? MAX_STORED_BYTES : MAX_HELD_BYTES;
     this.#isTranscript = options.isTranscript === true;
+    this.#hasSeveral = options.hasSeveral === true;
     this.#hideUsage = options.hideUsage && dialect === 'chat' && !this.#isTranscript;
+  }
+
+  /** The output so far: what the engine counted, and an estimate of what came since, which is nothing behind the end. */
+  get estimatedOutputTokens(): number {
+    return this.finished && this.#counted > 0 ? this.#counted : this.#counted + this.#since;
+  }
+
+  /** The engine has counted its output in `usage` up to here, where that is more than it had counted before. */
+  #count(): void {
+    const output = this.usage?.outputTokens ?? 0;
+    if (output <= this.#counted) return;
+    this.#counted = output;
+    this.#since = 0;
+  }
+
+  /** Bytes of memory, about. */
+  get kept(): number {
+    return 2 * this.#heldBytes + this.#readBytes;
   }
 
   /** No event has ended the answer. */
@@ -102,7 +136,7 @@ export class PassThroughObserver {
 
   /** All that came was whole events. */
   get isBetweenEvents(): boolean {
-    return this.#heldBytes === 0;
+    return this.#heldBytes === 0 && this.#inPieces === undefined;
   }
 
   /** Returns the bytes to forward now: whole events, or undefined when none is complete. */
@@ -116,13 +150,27 @@ export class PassThroughObserver {
     if (end === 0) {
       if (this.#heldBytes <= this.#mostHeld) return undefined;
       const piece = this.#takeHeld();
-      if (this.#dialect === 'responses') this.finished ||= FINAL.test(piece.toString('latin1', 0, NAME_WITHIN));
+      this.#readPiece(piece);
       return piece;
     }
     const data = this.#takeHeld();
+    if (this.#inPieces !== undefined) {
+      this.#readPiece(data.subarray(0, endOfEvent(data, 0)));
+      this.#inPieces = undefined;
+    }
     const to = before - (seam.length - bytes.length) + end;
     if (to < data.length) this.#hold(data.subarray(to));
     return this.#forward(to === data.length ? data : data.subarray(0, to));
+  }
+
+  #readPiece(piece: Buffer): void {
+    const isFirst = this.#inPieces === undefined;
+    this.#inPieces ??= new UsageInPieces();
+    if (this.#dialect !== 'responses') return;
+    if (isFirst) this.finished ||= FINAL.test(piece.toString('latin1', 0, NAME_WITHIN));
+    this.#inPieces.push(piece);
+    this.usage = parseUsage('responses', this.#inPieces.usage) ?? this.usage;
+    this.#count();
   }
 
   #hold(bytes: Buffer): void {
@@ -169,25 +217,26 @@ export class PassThroughObserver {
 
   /** Comments before the first event are left out. The gateway sends its own. */
   #forward(whole: Buffer): Buffer | undefined {
-    const isFirstOfAll = this.estimatedOutputTokens === 0;
+    const isFirstOfAll = this.#events === 0;
     const data = isFirstOfAll ? withoutMark(whole) : whole;
     const isChat = this.#dialect === 'chat';
     const cuts: Cut[] = [];
     let usageAt = isChat ? nextValue(data, { name: USAGE, from: 0, first: BRACE }) : -1;
-    if (isChat) this.#stopped ||= isReason(lastText(data, FINISH));
+    if (isChat && !this.#hasSeveral) this.#stopped ||= isReason(lastText(data, FINISH));
     for (let from = 0; from < data.length;) {
       const to = endOfEvent(data, from);
       const at = skipComments(data, from, to);
       if (at < to) {
         const hasUsage = usageAt !== -1 && usageAt < to;
-        const isFirst = this.estimatedOutputTokens++ === 0;
+        const isFirst = this.#events++ === 0;
+        this.#since += 1;
         if (hasUsage || isFirst || this.#isTranscript || this.#isErrorOrEnd(data, at, to))
           this.#visit(data, { from, to }, cuts);
         if (hasUsage) usageAt = nextValue(data, { name: USAGE, from: to, first: BRACE });
       }
       from = to;
     }
-    return this.estimatedOutputTokens === 0 ? undefined : applyCuts(data, cuts);
+    return this.#events === 0 ? undefined : applyCuts(data, cuts);
   }
 
   #visit(data: Buffer, event: { from: number; to: number }, cuts: Cut[]): void {
@@ -217,6 +266,8 @@ export class PassThroughObserver {
     if (isErrorObject(body)) return this.#fail(readErrorObject(body), body);
     if (this.#dialect === 'chat') {
       this.usage = parseUsage('chat', body.usage) ?? this.usage;
+      // In a chunk of one of several answers, vLLM counts that one.
+      if (!this.#hasSeveral || objectsOf(body.choices).length === 0) this.#count();
       if (this.#isTranscript && body.type === 'transcript.text.done') this.finished = true;
       const isUsage = Array.isArray(body.choices) && body.choices.length === 0 && isObject(body.usage);
       return this.#hideUsage && isUsage ? '' : undefined;
@@ -240,12 +291,10 @@ export class PassThroughObserver {
     return `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`;
   }
 
-  /** Counts are cumulative. A null or missing one leaves the last one valid. */
-  #readMessages(body: Json): void {
-    const source = isObject(body.message) ? body.message.usage : body.usage;
-    if (!isObject(source)) return;
-    for (const [name, value] of Object.entries(source)) if (value !== null) this.#rawUsage[name] = value;
-    this.usage = parseUsage('messages', this.#rawUsage) ?? this.usage;
+  /** What an engine says of its output when it begins is no count of it. */
+  #readMessages({ message, usage }: Json): void {
+    this.usage = this.#eventUsage.add(isObject(message) ? message.usage : usage) ?? this.usage;
+    if (!isObject(message) && countsOutput(usage)) this.#count();
   }
 
   #readResponse(event: Json, response: Json, text: string): string | undefined {
@@ -263,17 +312,21 @@ export class PassThroughObserver {
     }
     this.finished = true;
     const observed = observeResponse(response);
+    this.#readBytes = 2 * text.length + PIECE_BYTES * countStructure(Buffer.from(text), Infinity);
     this.usage = observed.usage ?? this.usage;
+    this.#count();
     this.items = observed.items;
     this.responseId = observed.responseId;
-    if (!isObject(response.error)) {
+    const { error } = observed;
+    if (error === undefined) {
       this.response = whole;
       return written;
     }
-    const error = readErrorObject({ error: response.error });
     this.error = error;
-    const code = isOverflow(error) ? responseErrorCode(error) : response.error.code;
-    return eventOf({ ...exact, response: { ...whole, error: { ...response.error, code, message: error.message } } });
+    return eventOf({
+      ...exact,
+      response: { ...whole, error: failedWith(error) },
+    });
   }
 }
 
@@ -299,9 +352,11 @@ interface ObservedBody {
   items: HistoryItem[];
   /** Responses only: the id to store it under. */
   responseId: string | undefined;
+  /** Responses only: why it failed. */
+  error: ClientError | undefined;
 }
 
-const NOTHING_OBSERVED: ObservedBody = { usage: undefined, items: [], responseId: undefined };
+const NOTHING_OBSERVED: ObservedBody = { usage: undefined, items: [], responseId: undefined, error: undefined };
 /** Far above the usage object of any engine. */
 const USAGE_MAX_BYTES = 4096;
 /** A body has one usage object. The text of the answer may name the field a few more times. */
@@ -310,7 +365,8 @@ const USAGE_TRIES = 8;
 /** What the gateway needs of a response resource. */
 function observeResponse(response: Json): ObservedBody {
   const items = tidy(objectsOf(response.output).flatMap(parseStoredItem), false);
-  return { usage: parseUsage('responses', response.usage), items, responseId: optionalString(response.id) };
+  const error = isObject(response.error) ? readErrorObject({ error: response.error }) : undefined;
+  return { usage: parseUsage('responses', response.usage), items, responseId: optionalString(response.id), error };
 }
 
 /** Reads usage, in the responses dialect also items and id, of a body that is forwarded as it is. Never throws. */
@@ -320,13 +376,17 @@ export function observeBody(dialect: Dialect, bytes: Uint8Array): ObservedBody {
     const body = parseJson(data.toString('utf8'));
     return isObject(body) ? observeResponse(body) : NOTHING_OBSERVED;
   }
-  // Usage is near the end of a body. Only that object is decoded.
+  return { ...NOTHING_OBSERVED, usage: usageAtEnd(dialect, data) };
+}
+
+/** The usage near the end of a whole answer, of which `data` may be no more than the end. Only that object is decoded. */
+export function usageAtEnd(dialect: Dialect, data: Buffer): Usage | undefined {
   let at = data.lastIndexOf(USAGE);
   for (let tries = 0; at > 0 && tries < USAGE_TRIES; tries++, at = data.lastIndexOf(USAGE, at - 1)) {
     const usage = parseUsage(dialect, parseJson(objectAfter(data, at + USAGE.length)));
-    if (usage !== undefined) return { ...NOTHING_OBSERVED, usage };
+    if (usage !== undefined) return usage;
   }
-  return NOTHING_OBSERVED;
+  return undefined;
 }
 
 /** The text of the JSON object that starts at or soon after `from`. Usage objects have no strings with braces. */

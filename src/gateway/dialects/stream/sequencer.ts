@@ -1,6 +1,7 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { parseJson } from '../fields.ts';
 import { BROKE_OFF, type GoingOn, type Told } from '../go-on.ts';
+import { tokensOfItems, tokensOfLength } from '../inspect/estimate-tokens.ts';
 import { itemId } from '../output-items.ts';
 import { incompleteReason } from '../stop-reason.ts';
 import { withExactInputs } from '../tool-arguments.ts';
@@ -10,6 +11,13 @@ import type { Emitter } from './emitter.ts';
 
 /** More than any answer has. Waiting blocks go out all at once, and many more would delay other streams. */
 const MAX_WAITING = 4096;
+/** What a block, and a fragment that is appended to one, take beside their characters. */
+const BLOCK_BYTES = 512;
+const FRAGMENT_BYTES = 64;
+/** Engines send a token or two in each, so those of a block are joined at this number. */
+const MAX_LOOSE = 1024;
+/** Names have 64 characters in the published dialects, and servers of tools make some that are longer. */
+const MAX_NAME = 1024;
 
 export interface SequencerOptions {
   emitter: Emitter;
@@ -48,6 +56,13 @@ export class BlockSequencer {
   /** Fragments of text, and how many of them at its end are white space. */
   #fragments = 0;
   #blanks = 0;
+  /** The output that the engine counted last, and the lengths of all that came since. */
+  #counted = 0;
+  #since = { characters: 0, bytes: 0 };
+  /** What is kept: characters, blocks, and fragments that are not joined yet, with the texts of parsers. */
+  #characters = 0;
+  #blocks = 0;
+  #loose = 0;
   /** Another engine goes on with what one began. */
   #goesOn = false;
   /** What that engine is to write again first. */
@@ -74,6 +89,53 @@ export class BlockSequencer {
     return [...this.#done, ...this.#queue.filter((block) => block.index !== -1).map((block) => block.item)];
   }
 
+  /** The engine has counted its output in `usage` up to here, where that is more than it had counted before. */
+  counted(): void {
+    const output = this.usage?.outputTokens ?? 0;
+    if (output <= this.#counted) return;
+    this.#counted = output;
+    this.#since = { characters: 0, bytes: 0 };
+  }
+
+  /** The output so far: what the engine counted, and an estimate of what came since. */
+  get estimatedOutputTokens(): number {
+    if (this.#counted === 0) return tokensOfItems(this.items);
+    const { characters, bytes } = this.#since;
+    return this.#counted + tokensOfLength(characters, bytes);
+  }
+
+  /** A parser keeps a text, which counts here. */
+  parserKeeps(text: string): void {
+    this.#characters += text.length;
+    this.#loose += 1;
+  }
+
+  /** Bytes of memory, about. */
+  get kept(): number {
+    return 2 * this.#characters + BLOCK_BYTES * this.#blocks + FRAGMENT_BYTES * this.#loose;
+  }
+
+  /** A string to which others are appended keeps all of them, until somebody reads it. */
+  #append(block: Block, fragment: string): void {
+    const { item } = block;
+    if (item.kind === 'call') item.arguments += fragment;
+    else item.text += fragment;
+    block.pending += fragment;
+    block.loose += 1;
+    this.#loose += 1;
+    if (block.loose < MAX_LOOSE) return;
+    (item.kind === 'call' ? item.arguments : item.text).charCodeAt(0);
+    block.pending.charCodeAt(0);
+    this.#loose -= block.loose;
+    block.loose = 0;
+  }
+
+  #came(fragment: string): void {
+    this.#characters += fragment.length;
+    this.#since.characters += fragment.length;
+    this.#since.bytes += Buffer.byteLength(fragment);
+  }
+
   /** The events since the last call. */
   take(): string {
     const out = this.#out;
@@ -91,19 +153,32 @@ export class BlockSequencer {
     return item.kind === 'text' && !sealed ? { text: item.text, tokens, blank: this.#blanks } : undefined;
   }
 
-  /** The client has all that came until now, and not by the events of this one. */
-  settle(): void {
+  /**
+   * The client has all that came until now, and not by the events of this one.
+   *
+   * @param hasHead it has the head of a text, perhaps without text
+   * @param itemId under which it knows that
+   */
+  settle(hasHead: boolean, itemId?: string): void {
+    if (hasHead && this.#queue.length === 0) this.#push({ kind: 'text', text: '' });
     const [block] = this.#queue;
     if (block !== undefined && block.index === -1) this.#open(block);
     if (block !== undefined) block.pending = '';
+    if (block !== undefined && itemId !== undefined) block.item.id = itemId;
     this.#out = '';
   }
 
   /** Another engine goes on with the answer. */
-  goOn({ given, repeated }: GoingOn): void {
+  goOn({ repeated }: GoingOn): void {
     this.#goesOn = true;
     this.#repeated = repeated;
-    this.#fragments = given;
+    this.#fragments = Math.max(this.#fragments, this.usage?.outputTokens ?? 0);
+  }
+
+  /** What the engine reported that began the answer is not of all of it. */
+  #count(): void {
+    if (this.usage === undefined || this.usage.outputTokens >= this.#fragments) return;
+    this.usage = { ...this.usage, outputTokens: this.#fragments };
   }
 
   #behindRepeated(fragment: string): string {
@@ -124,20 +199,23 @@ export class BlockSequencer {
   }
 
   text(fragment: string): void {
-    if (fragment === '') return;
+    const own = this.#repeated === '' ? fragment : this.#behindRepeated(fragment);
+    if (own === '') return;
     this.#fragments += 1;
-    this.#blanks = isBlank(fragment) ? this.#blanks + 1 : 0;
-    this.#append('text', this.#repeated === '' ? fragment : this.#behindRepeated(fragment));
+    this.#blanks = isBlank(own) ? this.#blanks + 1 : 0;
+    if (this.#goesOn) this.#count();
+    this.#write('text', own);
+    if (this.#goesOn) this.counted();
   }
 
   refusal(fragment: string): void {
-    this.#append('refusal', fragment);
+    this.#write('refusal', fragment);
   }
 
   reasoning(fragment: string): void {
     // The first engine had thought, or was not to think.
     if (this.#goesOn && fragment !== '') this.fail(BROKE_OFF);
-    this.#append('reasoning', fragment);
+    this.#write('reasoning', fragment);
   }
 
   /**
@@ -146,6 +224,7 @@ export class BlockSequencer {
    */
   reasoningMark(mark: Pick<ReasoningItem, 'signature' | 'redacted' | 'opaque'>): void {
     if (mark.signature === '') return;
+    for (const text of [mark.signature, mark.redacted, mark.opaque]) this.#characters += text?.length ?? 0;
     const last = this.#queue.at(-1);
     if (mark.redacted === undefined && last !== undefined && last.item.kind === 'reasoning' && !last.sealed) {
       Object.assign(last.item, mark);
@@ -156,21 +235,35 @@ export class BlockSequencer {
 
   /** A call begins, or its name arrives. `key` is the engine's index or item id. */
   call(key: string | number, callId: string, name: string): void {
+    if (name.length > MAX_NAME) {
+      this.#failName();
+      return;
+    }
     const known = this.#calls.get(key);
+    if (known === undefined) this.#characters += callId.length + name.length;
     if (known !== undefined) {
       const item = known.item as CallItem;
       if (known.index === -1) item.name = longerName(item.name, name);
+      if (item.name.length > MAX_NAME) this.#failName();
       this.#advance();
       return;
     }
     if (this.#calls.has(key)) return;
     if (this.#options.singleCall && this.#calls.size > 0) {
       this.#calls.set(key, undefined);
+      this.#blocks += 1;
       return;
     }
     const unique = callId === '' || this.#callIds.has(callId) ? `call_${this.#options.id}${this.#calls.size}` : callId;
     this.#callIds.add(unique);
     this.#calls.set(key, this.#push({ kind: 'call', callId: unique, name, arguments: '' }));
+  }
+
+  #failName(): void {
+    this.fail({
+      status: 502,
+      message: `The model server sent a tool call whose name is longer than ${MAX_NAME} characters.`,
+    });
   }
 
   hasCall(key: string | number): boolean {
@@ -181,10 +274,9 @@ export class BlockSequencer {
   callArguments(key: string | number, fragment: string): void {
     const block = this.#calls.get(key);
     if (block === undefined || fragment === '' || block.sealed) return;
-    const item = block.item as CallItem;
-    const own = block.scan.push(fragment, item.arguments);
-    item.arguments += own;
-    block.pending += own;
+    const own = block.scan.push(fragment, (block.item as CallItem).arguments);
+    this.#came(own);
+    this.#append(block, own);
     this.#advance();
   }
 
@@ -238,12 +330,12 @@ export class BlockSequencer {
     this.#out += this.#options.emitter.fail(error, this.items);
   }
 
-  #append(kind: 'text' | 'refusal' | 'reasoning', fragment: string): void {
+  #write(kind: 'text' | 'refusal' | 'reasoning', fragment: string): void {
     if (fragment === '' || this.#finished) return;
+    this.#came(fragment);
     const last = this.#queue.at(-1);
     if (last !== undefined && last.item.kind === kind && !last.sealed) {
-      last.item.text += fragment;
-      last.pending += fragment;
+      this.#append(last, fragment);
       last.blank &&= isBlank(fragment);
       if (this.#queue.length === 1) this.#advance();
     } else this.#push({ kind, text: fragment });
@@ -251,6 +343,7 @@ export class BlockSequencer {
 
   #push(item: OutputItem): Block {
     const block = newBlock(item);
+    this.#blocks += 1;
     if (this.#queue.length >= MAX_WAITING) {
       this.fail({ status: 502, message: 'The model server sent too much before a tool call was complete.' });
     } else if (!this.#finished) {

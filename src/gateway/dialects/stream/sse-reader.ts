@@ -6,6 +6,8 @@ const MAX_EVENT_CHARS = 16 * 1024 * 1024;
 const MAX_LINES = 4096;
 /** Short pieces take many times their length in memory, so they are joined at this number. */
 const MAX_PIECES = 4096;
+/** A string, without its characters. */
+const PIECE_BYTES = 32;
 
 /**
  * Calls back with the data of each event in bytes cut anywhere. Skips comments, and `event:`, which `type` repeats. The
@@ -40,6 +42,11 @@ export class SseReader {
       from = to + 1;
     }
     this.#hold(text.slice(from));
+  }
+
+  /** Bytes of memory, about. */
+  get kept(): number {
+    return 2 * (this.#held + this.#data.length) + PIECE_BYTES * this.#pieces.length;
   }
 
   /** All that came was whole events. */

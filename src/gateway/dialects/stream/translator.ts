@@ -4,10 +4,10 @@ import { ChatEmitter } from '../chat/render-stream.ts';
 import { isOverflow } from '../errors/context-overflow.ts';
 import { DialectError } from '../errors/dialect-error.ts';
 import type { GoingOn, Told } from '../go-on.ts';
-import { tokensOfItems } from '../inspect/estimate-tokens.ts';
-import { parseJson } from '../fields.ts';
+import { optionalString, parseJson } from '../fields.ts';
 import { MessagesStreamParser } from '../messages/parse-stream.ts';
 import { MessagesEmitter } from '../messages/render-stream.ts';
+import { type Begun, begunMessage, begunResponse } from './begun.ts';
 import { ResponsesStreamParser } from '../responses/parse-stream.ts';
 import { ResponsesEmitter } from '../responses/render-stream.ts';
 import { parseAnswer } from '../translate-response.ts';
@@ -19,7 +19,7 @@ import { SseReader } from './sse-reader.ts';
 
 const CUT_SHORT: ClientError = {
   status: 502,
-  message: 'The model server closed the connection before the answer was complete. Try again.',
+  message: 'Connection lost: the model server closed the connection before the answer was complete. Try again.',
   code: 'upstream_closed',
 };
 
@@ -44,7 +44,7 @@ export class StreamTranslator {
     this.#sequencer = sequencer;
     this.#emitter = emitter;
     this.#reader = readerFor(sequencer, createParser(upstream, sequencer));
-    this.responseId = `resp_${context.id}`;
+    this.responseId = optionalString(context.begun?.id) ?? `resp_${context.id}`;
   }
 
   /** Takes bytes that are cut anywhere. Returns whole events for the client, or an empty string. */
@@ -70,8 +70,9 @@ export class StreamTranslator {
   }
 
   /** The client has all that came until now, and not by the events of this one. */
-  settle(): void {
-    this.#sequencer.settle();
+  settle({ hasHead = false, itemId, sequence }: Partial<Begun>): void {
+    this.#sequencer.settle(hasHead, itemId);
+    if (sequence !== undefined) this.#emitter.resume?.(sequence);
   }
 
   /** No event has ended the answer. */
@@ -112,9 +113,13 @@ export class StreamTranslator {
     return this.#sequencer.usage;
   }
 
-  /** Counts the tokens of an answer that was cut off before the engine reported usage. */
   get estimatedOutputTokens(): number {
-    return tokensOfItems(this.#sequencer.items);
+    return this.#sequencer.estimatedOutputTokens;
+  }
+
+  /** Bytes of memory, about. */
+  get kept(): number {
+    return this.#reader.kept + this.#sequencer.kept;
   }
 
   /** Responses only: the whole answer, once it has ended. */
@@ -167,17 +172,30 @@ function createParser(upstream: Dialect, sink: BlockSequencer): StreamParser {
 }
 
 /**
- * The translator that goes on with a stream of which the client has these events of its own dialect.
+ * The translator that goes on with a stream of which the client has these events of its own dialect; undefined where none
+ * can.
  *
  * @param context of the call; the ids of the answer are those that its engine gave it
  */
-export function translatorBehind(client: 'chat' | 'messages', told: Uint8Array, context: TranslationContext) {
-  const given = client === 'chat' ? chatHeadOf(told) : {};
+export function translatorBehind(
+  client: Dialect,
+  told: Uint8Array,
+  context: TranslationContext,
+): StreamTranslator | undefined {
+  const begun = BEGUN[client](told);
+  if (begun === undefined) return undefined;
+  const given = client === 'chat' ? chatHeadOf(told) : { begun: begun.response };
   const translator = new StreamTranslator(client, client, { ...context, ...given });
   translator.push(told);
-  translator.settle();
-  return translator;
+  translator.settle(begun);
+  return translator.told === undefined ? undefined : translator;
 }
+
+const BEGUN: Record<Dialect, (told: Uint8Array) => Partial<Begun> | undefined> = {
+  chat: () => ({}),
+  responses: begunResponse,
+  messages: begunMessage,
+};
 
 /** How an engine named its chat answer. */
 function chatHeadOf(told: Uint8Array): Partial<TranslationContext> {
@@ -204,6 +222,7 @@ function feedAnswer({ items, stop, stopSequence, usage }: IrResponse, sink: Bloc
     sink.seal();
     feed(item, index, sink);
   }
+  sink.counted();
 }
 
 function feed(item: OutputItem, index: number, sink: BlockSequencer): void {

@@ -24,18 +24,27 @@ function holderOf({ instance, claim }: Placed): FleetGpus['instances'][number] {
     type: spec.type === 'Interruptible' ? 1 : 0,
     gpu_count: claim.gpuCount,
     unhealthy_gpus: status?.unhealthyGPUs?.map(({ id }) => id) ?? [],
+    devices: status?.devices?.map(({ uuid = null, ...device }) => ({ ...device, uuid })) ?? [],
   };
 }
 
+const NO_POOLS = 'There is no GPUPool: nothing is offered.';
+
 /** Why nothing new is placed on a node, first what weighs most. */
-function standingOf(node: Node, { facts, quarantined, switched }: NodeView): Pick<FleetNode, 'state' | 'message'> {
+function standingOf(
+  node: Node,
+  { facts, quarantined, switched }: NodeView,
+  hasPools: boolean,
+): Pick<FleetNode, 'state' | 'message'> {
   const { pool } = facts;
   if (!isNodeReady(node)) {
     const message = findCondition(node.status?.conditions, 'Ready')?.message ?? 'The kubelet has not reported yet.';
     return { state: 'not_ready', message };
   }
   if (node.spec?.unschedulable === true) return { state: 'cordoned', message: 'Cordoned: kubectl uncordon opens it.' };
-  if (pool === undefined) return { state: 'not_for_rent', message: 'No GPUPool selects it.' };
+  if (pool === undefined) {
+    return { state: 'not_for_rent', message: hasPools ? 'No GPUPool selects it.' : NO_POOLS };
+  }
   if (facts.isClosed) {
     const taints = node.spec?.taints?.map(({ key, effect }) => `${key}:${effect}`) ?? [];
     return { state: 'closed', message: `Its pool does not tolerate all of its taints: ${taints.join(', ')}.` };
@@ -70,15 +79,19 @@ function gpusOf(view: NodeView, placed: readonly Placed[]): FleetGpus[] {
   }));
 }
 
-/** A node as operators see it; undefined for one without GPUs. */
-export function toFleetNode(node: Node, view: NodeView, placed: readonly Placed[]): FleetNode | undefined {
+/** A node as operators see it; undefined for one without GPUs. `hasPools`: whether there is a GPUPool at all. */
+export function toFleetNode(
+  node: Node,
+  view: NodeView,
+  { placed, hasPools }: { placed: readonly Placed[]; hasPools: boolean },
+): FleetNode | undefined {
   const gpus = gpusOf(view, placed);
   if (gpus.length === 0) return undefined;
   const { driverVersion, cudaVersion } = view.facts;
   return {
     name: node.metadata.name,
     pool: view.facts.pool?.name ?? null,
-    ...standingOf(node, view),
+    ...standingOf(node, view, hasPools),
     simulated: view.facts.simulated,
     created_at: timeText(node.metadata.creationTimestamp),
     driver_version: driverVersion || null,

@@ -106,20 +106,20 @@ function toFleetRecord(source: FleetContext): FleetRecord {
   const { offers, stores } = source;
   const placed = placedIn(source);
   const placedOn = Map.groupBy(placed, ({ claim }) => claim.node);
+  const pools = orderPools(stores.pools.values());
+  const hasPools = pools.length > 0;
   const nodes = [...stores.nodes.values()]
     .flatMap((node) => {
       const { name } = node.metadata;
       const view = offers.viewOf(name);
-      return (view && toFleetNode(node, view, placedOn.get(name) ?? [])) ?? [];
+      return (view && toFleetNode(node, view, { placed: placedOn.get(name) ?? [], hasPools })) ?? [];
     })
     .toSorted((a, b) => compareText(a.name, b.name));
   const waiting = stores.instances.by('waiting', 'true').toSorted(compareRanks);
   return {
     object: 'fleet',
     nodes,
-    pools: orderPools(stores.pools.values())
-      .map((pool) => poolRecord(source, pool, nodes))
-      .toSorted((a, b) => compareText(a.name, b.name)),
+    pools: pools.map((pool) => poolRecord(source, pool, nodes)).toSorted((a, b) => compareText(a.name, b.name)),
     tenants: tenantsOf(source, placed, waiting),
     waiting: waiting.slice(0, MOST_WAITING).map(waitingRecord),
     waiting_total: waiting.length,

@@ -13,8 +13,11 @@ const holderSchema = z
     unhealthy_gpus: z
       .array(z.string())
       .describe(
-        'Ids of those of its GPUs that the kubelet reports as unhealthy. Before Kubernetes 1.36 it reports none.',
+        'Ids of those of its GPUs that the kubelet reports as unhealthy, or that have a taint in ResourceSlices. Before Kubernetes 1.36 the kubelet reports none.',
       ),
+    devices: z
+      .array(z.object({ driver: z.string(), pool: z.string(), device: z.string(), uuid: z.string().nullable() }))
+      .describe('Its GPUs, where Dynamic Resource Allocation gave them out; otherwise empty.'),
   })
   .describe('An instance that has GPUs of the node.');
 
@@ -54,7 +57,7 @@ const poolSchema = z
     version: z
       .string()
       .nullable()
-      .describe('Another one after each change of the spec; null: there is no GPUPool yet.'),
+      .describe('Another one after each change of the spec; null when the GPUPool is gone.'),
     currency: z.string(),
     sizes: z.array(countSchema).describe('How many whole GPUs one instance may have.'),
     nodes: countSchema,

@@ -1,21 +1,74 @@
-import { doOthersEnd } from '../../../caches/line-order.ts';
+import { mayBeAnswered } from '../../../caches/line-order.ts';
 import { keyOf, type ObjectRef } from '../../../kube/types.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
-import { instanceState } from '../../../resources/instances/instance-state.ts';
+import { instanceState, type ReadyReason } from '../../../resources/instances/instance-state.ts';
 
-/** For an instance that does not queue these are refusals, although the controller would try again. */
-const NO_ROOM: ReadonlySet<string> = new Set([
-  'QuotaExceeded',
-  'NetworkOpen',
-  'TenantLimit',
-  'BudgetExceeded',
-  'PodRejected',
-]);
+/** What a reason means to a client whose instance has had no place yet. */
+type Meaning =
+  /** Nothing is decided. */
+  | 'open'
+  /** It waits. For a client that does not queue nothing is decided. */
+  | 'waits'
+  /** It waits. For a client that does not queue it is a refusal, although the controller would try again. */
+  | 'noRoom'
+  /** Its owner stopped it. Nothing was decided before. */
+  | 'off'
+  /** No start follows, or not one that the client could wait for. */
+  | 'refused';
 
-/** What the instance names is not there, or cannot be used. */
-const WITHOUT: ReadonlySet<string> = new Set(['WaitingForOffer', 'TemplateNotFound', 'TemplateTooLarge']);
+/** What it means, for every reason: also the history of an instance that is gone tells by it what its client was told. */
+export const MEANINGS: Readonly<Record<ReadyReason, Meaning>> = {
+  Pending: 'open',
+  WaitingForCapacity: 'waits',
+  PlaceComing: 'waits',
+  PriceTooHigh: 'waits',
+  DiskNodeGone: 'waits',
+  BackingOff: 'waits',
+  StartLimit: 'waits',
+  QuotaExceeded: 'noRoom',
+  NetworkOpen: 'noRoom',
+  TenantLimit: 'noRoom',
+  BudgetExceeded: 'noRoom',
+  PodRejected: 'noRoom',
+  // Offers and templates come, and clients send ids that none ever had: one without them has nothing to wait for.
+  WaitingForOffer: 'refused',
+  TemplateNotFound: 'refused',
+  TemplateTooLarge: 'refused',
+  NoCapacity: 'refused',
+  OfferNotFound: 'refused',
+  OfferChanged: 'refused',
+  DiskTooLarge: 'refused',
+  DiskLost: 'refused',
+  ImagePullFailed: 'refused',
+  InvalidImage: 'refused',
+  ForbiddenEnv: 'refused',
+  ForbiddenRoot: 'refused',
+  ForbiddenRuntimeClass: 'refused',
+  NotATenant: 'refused',
+  ContainerFailed: 'refused',
+  NameConflict: 'refused',
+  Stopped: 'off',
+  // An instance with these has had a place, or has it on its pod.
+  Scheduling: 'open',
+  Unschedulable: 'open',
+  PullingImage: 'open',
+  ImagePullBackOff: 'open',
+  Starting: 'open',
+  WaitingForLogin: 'open',
+  CrashLoop: 'open',
+  Running: 'open',
+  Stopping: 'open',
+  Expired: 'open',
+  Idle: 'open',
+  BudgetSpent: 'open',
+  Completed: 'open',
+  Preempted: 'open',
+  GPUUnhealthy: 'open',
+  NodeLost: 'open',
+  Deleting: 'open',
+};
 
 /**
  * What the controller decided about a new instance; `queued` when it waits for its place, as the client wants or because
@@ -30,14 +83,19 @@ export type Decision = 'granted' | 'queued' | 'refused' | 'gone';
 export function decisionOf(instance: GpuInstance): Decision | undefined {
   if (instance.metadata.deletionTimestamp !== undefined) return 'gone';
   if ((instance.status?.incarnation ?? 0) > 0) return 'granted';
-  const { state, reason } = instanceState(instance);
-  if (doOthersEnd(instance)) return 'queued';
-  // Offers and templates come, and clients send ids that none ever had: one without them has nothing to wait for.
-  if (WITHOUT.has(reason)) return 'refused';
-  if (instance.spec.onNoCapacity === 'Queue' && state === 'pending' && reason !== 'Pending') return 'queued';
-  // The controller tries again when there is room. A client that does not queue gets its refusal now.
-  const isOver = instance.spec.onNoCapacity === 'Fail' && NO_ROOM.has(reason);
-  return state === 'failed' || isOver ? 'refused' : undefined;
+  if (mayBeAnswered(instance)) return 'queued';
+  const queues = instance.spec.onNoCapacity === 'Queue';
+  switch (MEANINGS[instanceState(instance).reason]) {
+    case 'refused':
+      return 'refused';
+    // The controller tries again when there is room. A client that does not queue gets its refusal now.
+    case 'noRoom':
+      return queues ? 'queued' : 'refused';
+    case 'waits':
+      return queues ? 'queued' : undefined;
+    default:
+      return undefined;
+  }
 }
 
 export interface WaitOptions {

@@ -71,12 +71,17 @@ export function noContainer(instance: GpuInstance): ApiError {
 const NO_PREVIOUS = ['previous terminated container ', ' not found'];
 const NO_CONTAINER = /is waiting to start|is terminated|is not available/;
 
+/** Whether the kubelet knows of no container before the last restart. */
+export function saysNoPrevious({ status, statusMessage }: KubeError): boolean {
+  return status === 400 && hasInOrder(statusMessage, NO_PREVIOUS);
+}
+
 /** The answer for a log that the kubelet does not give. */
 export function logFailure(error: unknown, instance: GpuInstance): unknown {
   if (!(error instanceof KubeError)) return error;
   const { status, statusMessage } = error;
   if (error instanceof NotFoundError) return noContainer(instance);
-  if (status === 400 && hasInOrder(statusMessage, NO_PREVIOUS)) {
+  if (saysNoPrevious(error)) {
     const message = 'The container was not restarted since the instance was started: there is no earlier log.';
     return new ApiError('log_not_found', message, { cause: error });
   }

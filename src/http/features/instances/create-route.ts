@@ -12,7 +12,7 @@ import { requestHash } from '../../interface/idempotency.ts';
 import type { CallLimits } from '../../interface/request-limit.ts';
 import { routeWithBody } from '../../interface/route.ts';
 import { sendJson } from '../../interface/send.ts';
-import { type CreateDeps, createInstance } from './create.ts';
+import { type CreateDeps, createInstance, type CreateRequest, findAnswered } from './create.ts';
 import { findTemplateOf } from './find-template.ts';
 import { missingSshKeys } from './find.ts';
 import { takeFreeText } from './free-text.ts';
@@ -35,6 +35,20 @@ async function checkReferences(context: CreateContext, namespace: string, spec: 
   const errors = await missingSshKeys(context, namespace, spec.sshKeyIds ?? []);
   if (errors.length > 0) throw validationFailed(errors);
   if (namesTemplate(spec) && !(await findTemplateOf(context, namespace, spec))) throw templateNotFound(spec);
+}
+
+/** A retry is answered also when its SSH keys, its template or its share of free text are gone since. */
+async function admitted(context: CreateContext, request: CreateRequest): ReturnType<typeof createInstance> {
+  const { namespace, spec, idempotency } = request;
+  try {
+    await checkReferences(context, namespace, spec);
+    await takeFreeText(context, { namespace, spec, hash: idempotency?.hash });
+  } catch (error) {
+    const answered = await findAnswered(context, request);
+    if (answered === undefined) throw error;
+    return answered;
+  }
+  return createInstance(context, request);
 }
 
 /** Aborts when the client closes the connection, at once when it already has. */
@@ -128,10 +142,8 @@ export const createInstanceRoute = routeWithBody({
       const asked = { offerId: body.ask_id ?? undefined, diskGb: spec.diskGb };
       throw offerUnavailable(context.offers.offers(), asked, context.defaultImage);
     }
-    await checkReferences(context, namespace, spec);
     const idempotency = key === undefined ? undefined : { key, hash: requestHash(body) };
-    await takeFreeText(context, { namespace, spec, hash: idempotency?.hash });
-    const created = await createInstance(context, {
+    const created = await admitted(context, {
       namespace,
       spec,
       createdBy: asCreatedBy(caller),

@@ -3,8 +3,10 @@ import { doOthersEnd } from '../../../caches/line-order.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { AlreadyExistsError, ConflictError, isGone } from '../../../kube/errors.ts';
-import { newInstanceName } from '../../../resources/ids.ts';
+import { newInstanceName, REQUEST_HASH } from '../../../resources/ids.ts';
+import { FINALIZER } from '../../../resources/cleanup.ts';
 import {
+  ANSWERED,
   CONFIRM_BY,
   CREATED_BY,
   GPU_INSTANCES,
@@ -12,11 +14,12 @@ import {
   type GpuInstanceSpec,
   TRACEPARENT,
 } from '../../../resources/instances/gpu-instance.ts';
-import { instanceState } from '../../../resources/instances/instance-state.ts';
+import type { HistoryEntry } from '../../../resources/instance-history.ts';
+import { instanceState, isReadyReason } from '../../../resources/instances/instance-state.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
-import { idempotencyConflict, type ObjectNames, otherBody, REQUEST_HASH } from '../../interface/idempotency.ts';
+import { idempotencyConflict, type ObjectNames, otherBody } from '../../interface/idempotency.ts';
 import type { ClaimGate } from './claim-gate.ts';
-import { type ClaimWaiter, decisionOf, type WaitResult } from './claim-waiter.ts';
+import { type ClaimWaiter, decisionOf, MEANINGS, type WaitResult } from './claim-waiter.ts';
 import { type Foreseen, type Foreseer, foreseeRefusal } from './foresee.ts';
 import { historiesOf } from './histories.ts';
 import { CONFIRM_MS, type PendingRemovals } from './reaper.ts';
@@ -68,7 +71,9 @@ async function newInstance({ clock, idempotentName }: CreateDeps, request: Creat
     ? { [REQUEST_HASH]: idempotency.hash }
     : { [CONFIRM_BY]: new Date(clock.now() + CONFIRM_MS).toISOString() };
   const marks = { [CREATED_BY]: createdBy, ...(traceparent !== undefined && { [TRACEPARENT]: traceparent }) };
-  return { metadata: { namespace, name, annotations: { ...annotations, ...marks } }, spec };
+  // One that is deleted before any controller saw it must not vanish without a history.
+  const finalizers = idempotency && { finalizers: [FINALIZER] };
+  return { metadata: { namespace, name, annotations: { ...annotations, ...marks }, ...finalizers }, spec };
 }
 
 /**
@@ -163,16 +168,20 @@ export function endOf({ decision, queues, hasKey, hasLeft, replayed, isBehind, i
 async function claim(deps: CreateDeps, request: CreateRequest): Promise<Created> {
   const { signal, idempotency, spec } = request;
   const { instance: created, replayed } = await createOrFind(deps, request);
-  const waited = await decide(deps, request, created);
   const hasKey = idempotency !== undefined;
+  const isChecked = hasKey && !replayed ? mustBeOnly(deps, created) : undefined;
+  const [waited] = await Promise.all([decide(deps, request, created), isChecked]);
   // Only with a key can another request have answered about the same instance.
   const isShared = waited.decision === 'refused' && hasKey;
-  const { decision, instance = created } = isShared ? await withdraw(deps, waited) : waited;
+  const { decision, instance = created } = isShared ? await withdraw(deps, waited, replayed) : waited;
   const isBehind = instanceState(instance).reason === 'WaitingForCapacity';
   const isComing = doOthersEnd(instance);
   const known = { decision, queues: spec.onNoCapacity === 'Queue', hasKey, replayed, isBehind, isComing };
   let end = endOf({ ...known, hasLeft: signal.aborted });
-  if (end.do === 'answer') return { outcome: end.outcome, instance, replayed };
+  if (end.do === 'answer') {
+    const { outcome } = end;
+    return { outcome, instance: outcome === 'queued' ? await markAnswered(deps, instance) : instance, replayed };
+  }
   if (end.do === 'confirm') {
     const confirmed = await confirm(deps, instance);
     if (confirmed.metadata.deletionTimestamp !== undefined) throw deleted();
@@ -185,6 +194,20 @@ async function claim(deps: CreateDeps, request: CreateRequest): Promise<Created>
   if (end.do === 'refuse') return { outcome: 'refused', instance, replayed };
   if (end.do === 'deleted') throw deleted();
   throw timedOut(hasKey ? RETRY_WITH_KEY : RETRY);
+}
+
+/** Marks the instance as the answer of its request: no later decision about it takes the answer back. */
+async function markAnswered({ client }: CreateDeps, instance: GpuInstance): Promise<GpuInstance> {
+  const { namespace, name, uid, annotations } = instance.metadata;
+  if (annotations?.[ANSWERED] !== undefined) return instance;
+  const body = { metadata: { uid, annotations: { [ANSWERED]: 'true' } } };
+  try {
+    const marked = await client.patch(GPU_INSTANCES, { namespace, name }, body, { type: 'merge' });
+    if (marked.metadata.deletionTimestamp === undefined) return marked;
+  } catch (error) {
+    if (!isGone(error)) throw error;
+  }
+  throw deleted();
 }
 
 /** Marks the instance as known to its client. When that fails the outcome is unknown, so the instance is removed. */
@@ -217,11 +240,13 @@ async function removeUnknown(deps: CreateDeps, unknown: GpuInstance): Promise<Gp
 
 /**
  * Removes an instance that the cache shows as refused, unless it has changed: another replica, whose cache is ahead, may
- * have answered the same key with a grant. Returns the decision that holds.
+ * have answered the same key with a grant. One that an earlier request found was perhaps rented before, and a backup
+ * brought it back without its status, or an earlier release did not mark it. Returns the decision that holds.
  * @throws ApiError claim_timeout when the instance changes each time it is read
  */
-async function withdraw(deps: CreateDeps, refused: WaitResult): Promise<WaitResult> {
+async function withdraw(deps: CreateDeps, refused: WaitResult, replayed: boolean): Promise<WaitResult> {
   let { instance } = refused;
+  if (replayed && instance && (await wasRented(deps.client, instance))) return { decision: 'queued', instance };
   for (let tries = 0; tries < WITHDRAW_TRIES && instance !== undefined; tries += 1) {
     if (await remove(deps, instance, instance.metadata.resourceVersion)) return refused;
     const now = await findObject(deps.client, GPU_INSTANCES, instance.metadata);
@@ -253,34 +278,79 @@ async function remove(deps: CreateDeps, { metadata }: GpuInstance, resourceVersi
   return true;
 }
 
-/** What a history has of an instance whose client had a 201. One that a quota refused may have had a place before. */
-const RENTED: ReadonlySet<string> = new Set(['Scheduled', 'Started', 'Ready', 'PlaceComing']);
+/**
+ * Whether the client of an instance had a 201, as one entry of its history says. Each start had a place; before the first,
+ * the reason says what it was told.
+ */
+function tellsOfRental({ reason, start }: HistoryEntry, queues: boolean): boolean {
+  if (start > 0 || reason === 'PlaceComing') return true;
+  const meaning = isReadyReason(reason) ? MEANINGS[reason] : 'open';
+  return queues && (meaning === 'waits' || meaning === 'noRoom' || meaning === 'off');
+}
 
-/** Whether an instance of this name was rented, as its history says. */
-async function wasRented(client: KubeClient, { metadata: { namespace = '', name }, spec }: GpuInstance) {
-  const isQueued = (reason: string): boolean => spec.onNoCapacity === 'Queue' && reason === 'WaitingForCapacity';
-  for await (const history of historiesOf(client, { namespace, id: name }))
-    if (history.spec.entries.some(({ reason }) => RENTED.has(reason) || isQueued(reason))) return true;
+/** Whether an instance of this name was rented, as its history says. `besides`: the uid of one that does not count. */
+async function wasRented(client: KubeClient, { metadata, spec }: GpuInstance, besides?: string): Promise<boolean> {
+  const { namespace = '', name } = metadata;
+  const queues = spec.onNoCapacity === 'Queue';
+  for await (const { metadata: own, spec: history } of historiesOf(client, { namespace, id: name })) {
+    if (history.instanceUid === besides) continue;
+    const isMarked = own.annotations?.[ANSWERED] !== undefined;
+    if (isMarked || history.entries.some((entry) => tellsOfRental(entry, queues))) return true;
+  }
   return false;
+}
+
+function over(): ApiError {
+  return idempotencyConflict('The instance of this Idempotency-Key was deleted. To rent another, use a new key.');
+}
+
+/** @throws ApiError idempotency_conflict when the instance of this name was rented, and is gone */
+async function mustBeFirst(client: KubeClient, wanted: GpuInstance): Promise<void> {
+  if ((await wasRented(client, wanted)) && !(await findObject(client, GPU_INSTANCES, wanted.metadata))) throw over();
+}
+
+/**
+ * The history of an instance is there before the instance goes. So one that came and went between the look at both and
+ * the creation has its own by now.
+ * @throws ApiError idempotency_conflict when there was one; what was created is removed
+ */
+async function mustBeOnly(deps: CreateDeps, created: GpuInstance): Promise<void> {
+  if (!(await wasRented(deps.client, created, created.metadata.uid ?? ''))) return;
+  await remove(deps, created);
+  throw over();
+}
+
+/** What an earlier request with this Idempotency-Key rented; undefined when nothing of it is there. */
+export async function findAnswered(deps: CreateDeps, request: CreateRequest): Promise<Created | undefined> {
+  const { idempotency } = request;
+  if (idempotency === undefined) return undefined;
+  const { metadata } = await newInstance(deps, request);
+  const instance = await findObject(deps.client, GPU_INSTANCES, metadata);
+  if (instance?.metadata.annotations?.[REQUEST_HASH] !== idempotency.hash || instance === undefined) return undefined;
+  const outcome = decisionOf(instance);
+  if (outcome === 'granted') return { outcome, instance, replayed: true };
+  return outcome === 'queued' ? { outcome, instance: await markAnswered(deps, instance), replayed: true } : undefined;
 }
 
 async function createOrFind(deps: CreateDeps, request: CreateRequest) {
   const { client, clock, waiter } = deps;
   const wanted = await newInstance(deps, request);
   const { namespace, name } = wanted.metadata;
-  const isOver = request.idempotency !== undefined && (await wasRented(client, wanted));
-  if (isOver && (await findObject(client, GPU_INSTANCES, { namespace, name })) === undefined) {
-    throw idempotencyConflict('The instance of this Idempotency-Key was deleted. To rent another, use a new key.');
-  }
   const end = clock.monotonic() + DECISION_MS;
+  const find = (): Promise<GpuInstance | undefined> => findObject(client, GPU_INSTANCES, { namespace, name });
   for (;;) {
-    try {
-      return { instance: await client.create(GPU_INSTANCES, wanted), replayed: false };
-    } catch (error) {
-      if (!(error instanceof AlreadyExistsError)) throw error;
+    // The instance first: when that is gone, its history is there.
+    let found = request.idempotency && (await find());
+    if (found === undefined) {
+      if (request.idempotency) await mustBeFirst(client, wanted);
+      try {
+        return { instance: await client.create(GPU_INSTANCES, wanted), replayed: false };
+      } catch (error) {
+        if (!(error instanceof AlreadyExistsError)) throw error;
+      }
+      found = await find();
+      if (found === undefined) continue;
     }
-    const found = await findObject(client, GPU_INSTANCES, { namespace, name });
-    if (found === undefined) continue;
     if (found.metadata.annotations?.[REQUEST_HASH] !== request.idempotency?.hash) throw otherBody();
     if (found.metadata.deletionTimestamp === undefined) return { instance: found, replayed: true };
     // An earlier request with this key was refused, or its instance was deleted: it is still being removed.

@@ -1,5 +1,6 @@
 import { findTemplate, type TemplateSource } from '../../../caches/templates.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
+import { everyObject } from '../../../kube/client/every.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { keyOf } from '../../../kube/types.ts';
 import { numericId } from '../../../resources/ids.ts';
@@ -13,26 +14,41 @@ import {
 
 /** Templates that may have changed since the cache saw them, and are read to find one. */
 const MOST_READ = 16;
+/** Metadata of so many templates may have some megabytes. */
+const PAGE = 100;
 
 interface Source {
   client: Pick<KubeClient, 'list' | 'get'>;
   templates: TemplateSource;
 }
 
-/** Templates of the tenant that the cache does not have in their present version. Only their names are listed. */
-async function newerTemplates({ client, templates }: Source, namespace: string): Promise<InstanceTemplate[]> {
-  const { items } = await client.list(INSTANCE_TEMPLATES, { namespace, metadataOnly: true });
-  const isNewer = ({ metadata }: InstanceTemplate): boolean =>
-    templates.templates.get(keyOf({ namespace, name: metadata.name }))?.metadata.resourceVersion !==
-    metadata.resourceVersion;
-  const newer = items.filter(isNewer).slice(0, MOST_READ);
-  const read = newer.map(({ metadata }) => findObject(client, INSTANCE_TEMPLATES, { namespace, name: metadata.name }));
-  return (await Promise.all(read)).filter((found) => found !== undefined);
-}
-
 function isNamed({ metadata, spec }: InstanceTemplate, { templateId, templateHashId }: TemplateReference): boolean {
   if (templateId !== undefined && numericId(metadata.uid ?? '') !== templateId) return false;
   return templateHashId === undefined || templateHash(spec) === templateHashId;
+}
+
+/**
+ * The template among those of the tenant that the cache does not have in their present version. Names are listed until it
+ * is found, and only templates are read that it may be.
+ */
+async function findNewer(
+  { client, templates }: Source,
+  namespace: string,
+  reference: TemplateReference,
+): Promise<InstanceTemplate | undefined> {
+  const { templateId } = reference;
+  const listed = everyObject(client, INSTANCE_TEMPLATES, { namespace, metadataOnly: true, page: PAGE });
+  let read = 0;
+  for await (const { metadata } of listed) {
+    if (templateId !== undefined && numericId(metadata.uid ?? '') !== templateId) continue;
+    const ref = { namespace, name: metadata.name };
+    if (templates.templates.get(keyOf(ref))?.metadata.resourceVersion === metadata.resourceVersion) continue;
+    const template = await findObject(client, INSTANCE_TEMPLATES, ref);
+    if (template !== undefined && isNamed(template, reference)) return template;
+    read += 1;
+    if (read === MOST_READ) return undefined;
+  }
+  return undefined;
 }
 
 /**
@@ -47,7 +63,7 @@ export async function findTemplateOf(
   if (!namesTemplate(reference)) return undefined;
   const cached = findTemplate(source.templates, tenant, reference);
   if (cached !== undefined) return cached;
-  const newer = (await newerTemplates(source, tenant)).find((template) => isNamed(template, reference));
+  const newer = await findNewer(source, tenant, reference);
   // While the API server was asked, the watch may have brought the template, which is then not newer than the cache.
   return newer ?? findTemplate(source.templates, tenant, reference);
 }

@@ -2,6 +2,7 @@ import type { Request } from 'express';
 import { getPrincipal } from '../../../access/principal.ts';
 import type { Stores } from '../../../caches/caches.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
+import { everyObject } from '../../../kube/client/every.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { keyOf } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
@@ -47,22 +48,25 @@ export async function instanceOf(source: InstanceSource, request: Request): Prom
   return instance;
 }
 
-/** SSH keys of the tenant by id: from the cache, else from one live list. */
+/** Metadata of so many keys may have some megabytes. */
+const KEYS_OF_PAGE = 100;
+
+/** SSH keys of the tenant by id: from the cache, else live, of which only the metadata is read. */
 export async function findSshKeys(
   { client, stores }: KeySource,
   namespace: string,
   ids: readonly number[],
-): Promise<Map<number, SshKey>> {
-  const found = new Map<number, SshKey>();
+): Promise<Map<number, Pick<SshKey, 'metadata'>>> {
+  const found = new Map<number, Pick<SshKey, 'metadata'>>();
   for (const id of ids) {
     const [key] = stores.sshKeys.by('id', `${namespace}/${id}`);
     if (key) found.set(id, key);
   }
   if (ids.every((id) => found.has(id))) return found;
-  const { items } = await client.list(SSH_KEYS, { namespace });
-  for (const key of items) {
+  for await (const key of everyObject(client, SSH_KEYS, { namespace, metadataOnly: true, page: KEYS_OF_PAGE })) {
     const id = sshKeyId(key);
     if (ids.includes(id)) found.set(id, key);
+    if (ids.every((one) => found.has(one))) break;
   }
   return found;
 }

@@ -3,7 +3,7 @@ import type { KubeObject } from '../../../kube/types.ts';
 import type { GpuInstance, GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import type { InstanceTemplate, InstanceTemplateSpec } from '../../../resources/instance-template.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
-import { REQUEST_HASH } from '../../interface/idempotency.ts';
+import { REQUEST_HASH } from '../../../resources/ids.ts';
 import type { CallLimits } from '../../interface/request-limit.ts';
 import { literal } from '../../../resources/pod/literal.ts';
 import { LIMITS } from '../../interface/schema.ts';

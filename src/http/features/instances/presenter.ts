@@ -5,7 +5,7 @@ import type { Node } from '../../../kube/types.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import type { InstanceTemplate } from '../../../resources/instance-template.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
-import { etagOf } from '../../interface/send.ts';
+import { etagOf } from '../../../lib/etag.ts';
 import { toInstanceRecord } from './record.ts';
 import type { InstanceRecord } from './schema.ts';
 

@@ -134,6 +134,16 @@ function letsStart(instance: GpuInstance, { max_price_per_hour: price }: UpdateI
   return typeof price === 'string' && instance.status?.claim === undefined && !isSwitchedOff(instance);
 }
 
+function isLonger(before: string | undefined, after: string | null | undefined): boolean {
+  if (before === undefined || after === undefined) return false;
+  return !after || parseDuration(after) > parseDuration(before);
+}
+
+/** Whether a change lets an instance go on for longer, at the cost of the key that created it. */
+function lengthens({ spec }: GpuInstance, { max_duration: most, idle_timeout: idle }: UpdateInstance): boolean {
+  return isLonger(spec.maxDuration, most) || isLonger(spec.idleTimeout, idle);
+}
+
 export const updateInstanceRoute = routeWithBody({
   method: 'patch',
   path: '/instances/{instanceId}',
@@ -143,7 +153,7 @@ export const updateInstanceRoute = routeWithBody({
   summary: 'Rename, label, extend, stop or start an instance',
   description:
     'Fields that are left out stay; null clears them, and sets on_expiry to stop and on_gpu_failure to keep. Each field is written by itself: ' +
-    'another change at the same time is not lost. Stopping frees the GPUs and keeps the disk; starting again needs a ' +
+    'another change at the same time is not lost. Stopping frees the GPUs and keeps a disk that survives a stop; starting again needs a ' +
     'free place, and room in the budgets of the tenant, of the key that asks and of the key that created the instance.' +
     ' max_duration counts from when the container of this start first ran, so a longer one extends.',
   request: {
@@ -171,9 +181,13 @@ export const updateInstanceRoute = routeWithBody({
     if (refused.length > 0) throw validationFailed(refused);
     // Sent even when it changes nothing: the API server answers with the current object, which the cache may lack.
     const isStart = body.state === 'running';
-    if (isStart || letsStart(instance, body)) requireStartBudget(context, caller, instance);
-    const metadata = { uid, ...(isStart && { annotations: { [STARTED_BY]: asCreatedBy(caller) } }) };
-    const patch = { metadata, spec: toInstancePatch(body, context.clock.now()) };
+    if (isStart || letsStart(instance, body)) requireStartBudget(context, caller, { instance, what: 'started' });
+    else if (lengthens(instance, body)) requireStartBudget(context, caller, { instance, what: 'lengthened' });
+    const spec = toInstancePatch(body, context.clock.now());
+    const starter = spec.startRequest && {
+      annotations: { [STARTED_BY]: `${spec.startRequest} ${asCreatedBy(caller)}` },
+    };
+    const patch = { metadata: { uid, ...starter }, spec };
     const changed = await context.client
       .patch(GPU_INSTANCES, { namespace, name }, patch, { type: 'merge' })
       .catch((error: unknown) => {

@@ -61,7 +61,7 @@ const idleTimeoutSchema = spec.idleTimeout.unwrap();
 const maxPriceSchema = spec.maxPricePerHour.unwrap();
 const expirySchema = z
   .enum(EXPIRY)
-  .describe('The action after max_duration or idle_timeout. stop (default) keeps the disk.');
+  .describe('The action after max_duration or idle_timeout. stop (default) keeps a disk that survives a stop.');
 
 const gpuFailureSchema = z
   .enum(GPU_FAILURE)
@@ -165,10 +165,10 @@ export const updateInstanceSchema = named(
       name: textSchema().max(LIMITS.name).describe('Name for people; null clears it.').nullish(),
       state: z
         .enum(POWER_STATES)
-        .describe('stopped frees the GPUs and keeps the disk; running starts the instance again.')
+        .describe('stopped frees the GPUs and keeps a disk that survives a stop; running starts the instance again.')
         .nullish(),
       max_duration: maxDurationSchema
-        .describe('Longest time of each start, from its login on; null: no end.')
+        .describe('Longest time of each start, from when its container first ran; null: no end.')
         .nullish(),
       idle_timeout: idleTimeoutSchema.describe('Longest time without a session; null: no end.').nullish(),
       on_expiry: expirySchema.nullish(),

@@ -21,7 +21,11 @@ export interface StartBudgetDeps {
  * instance. The controller, which counts to the moment, looks again before it grants a place.
  * @throws ApiError budget_exceeded
  */
-export function requireStartBudget(deps: StartBudgetDeps, caller: Principal, instance: GpuInstance): void {
+export function requireStartBudget(
+  deps: StartBudgetDeps,
+  caller: Principal,
+  { instance, what }: { instance: GpuInstance; what: 'started' | 'lengthened' },
+): void {
   const { ceilings, budgets, keyBudgets, clock } = deps;
   const { namespace, name, limits } = caller;
   const { claim, ending } = instance.status ?? {};
@@ -33,5 +37,5 @@ export function requireStartBudget(deps: StartBudgetDeps, caller: Principal, ins
   const message =
     startRefusal({ budget, status: budgets(namespace), words: tenantBudget(policies) }, start) ??
     startRefusal({ budget: limits?.budget, status: keyBudgets(caller), words: keyBudget(name) }, start);
-  if (message !== undefined) throw new ApiError('budget_exceeded', `Nothing was started. ${message}`);
+  if (message !== undefined) throw new ApiError('budget_exceeded', `Nothing was ${what}. ${message}`);
 }

@@ -75,7 +75,10 @@ export function toInstanceSpec(payload: CreateInstance): WantedInstance {
  *
  * @param now milliseconds since the epoch
  */
-export function toInstancePatch(body: UpdateInstance, now: number): Record<string, unknown> {
+export function toInstancePatch(
+  body: UpdateInstance,
+  now: number,
+): Record<string, unknown> & { startRequest?: string } {
   const { ssh_key_ids: ids, on_expiry: onExpiry, on_gpu_failure: onGPUFailure } = body;
   return {
     ...(body.label !== undefined && { label: body.label }),

@@ -91,7 +91,7 @@ function unhealthyGPU({ spec, status }: GpuInstance): string | undefined {
     spec.onGPUFailure === 'Restart'
       ? 'If that lasts for a minute, the instance starts again on healthy GPUs.'
       : 'The instance keeps its GPUs, and is still billed. To get healthy ones, stop it and start it again, or set on_gpu_failure to restart.';
-  return `${gpusAre(gpus)} unhealthy, as the device plugin of the node reports. ${then}`;
+  return `${gpusAre(gpus)} unhealthy, as the node reports. ${then}`;
 }
 
 /** What the tenant should know about an instance and did not ask, in words. */

@@ -1,9 +1,11 @@
 import { ofThisMonth } from '../../../budgets/counted.ts';
 import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
 import { monthOf } from '../../../ledger/month.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { formatMoney, parseBalance, parseMoney } from '../../../resources/money.ts';
 import { type Budget, type BudgetStatus, GPU_HOURS, isBudget } from '../../../resources/tenants/budget.ts';
 import { type Ceilings, isForGpus } from '../../../resources/tenants/ceilings.ts';
+import type { KeptDisks } from '../../../resources/tenants/tenant-limit.ts';
 import type { BudgetRecord, LimitsRecord } from './schema.ts';
 
 /** What a tenant has and holds. */
@@ -15,6 +17,15 @@ export interface Used {
   registries: number;
   webhooks: number;
   gpus: readonly GpuShare[];
+  /** GB of the disks of instances that outlast a stop. */
+  diskGb: number;
+  keptDisks: KeptDisks;
+}
+
+/** GB of the disk of an instance that outlasts a stop; 0 while there is none. */
+export function diskGbOf({ status }: Pick<GpuInstance, 'status'>): number {
+  const isMade = status?.disk !== undefined || (status?.claim !== undefined && status.diskPersistent === true);
+  return isMade ? (status.diskGb ?? 0) : 0;
 }
 
 function sum(shares: readonly GpuShare[]): number {
@@ -79,6 +90,8 @@ export function toLimitsRecord(
       used: sum(used.gpus.filter((share) => isForGpus(ceiling, share))),
       limit: ceiling.max,
     })),
+    disk_gb: { used: used.diskGb + used.keptDisks.gb, limit: ceilings.diskGb ?? null },
+    kept_disks: used.keptDisks,
     images: ceilings.images,
     runtime_classes: ceilings.runtimeClassNames,
     user_namespaces: ceilings.userNamespaces === 'Required' ? 'required' : 'optional',

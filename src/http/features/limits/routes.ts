@@ -9,7 +9,7 @@ import { TENANT_LIMIT_NAME } from '../../../resources/tenants/tenant-limit.ts';
 import type { Webhook } from '../../../resources/webhook.ts';
 import { route } from '../../interface/route.ts';
 import { sendJson } from '../../interface/send.ts';
-import { toBudgetRecord, toLimitsRecord } from './record.ts';
+import { diskGbOf, toBudgetRecord, toLimitsRecord } from './record.ts';
 import { type LimitsRecord, limitsSchema } from './schema.ts';
 
 export interface LimitsContext {
@@ -35,14 +35,17 @@ export const readLimitsRoute = route({
     const [key] = stores.apiKeys.by('uid', keyId);
     const limit = stores.tenantLimits.get(keyOf({ namespace, name: TENANT_LIMIT_NAME }));
     const { budget } = ceilings(namespace);
+    const instances = stores.instances.by('namespace', namespace);
     const used = {
-      instances: stores.instances.by('namespace', namespace).length,
+      instances: instances.length,
       sshKeys: stores.sshKeys.by('namespace', namespace).length,
       templates: stores.templates.by('namespace', namespace).length,
       apiKeys: stores.apiKeys.by('namespace', namespace).length,
       registries: stores.registries.by('namespace', namespace).length,
       webhooks: webhooks?.store.by('namespace', namespace).length ?? 0,
       gpus: offers.heldBy(namespace),
+      diskGb: instances.reduce((sum, instance) => sum + diskGbOf(instance), 0),
+      keptDisks: limit?.status?.keptDisks ?? { count: 0, gb: 0 },
     };
     const limits = toLimitsRecord(ceilings(namespace), limit?.spec.policies ?? [], used, {
       budget: toBudgetRecord({ budget, status: limit?.status?.budget }, now),

@@ -70,6 +70,12 @@ export const limitsSchema = named(
           }),
         )
         .describe('GPUs at once. Every entry holds. Empty: no ceiling.'),
+      disk_gb: z
+        .object({ used: countSchema, limit: countSchema.nullable().describe('null for no ceiling.') })
+        .describe('GB of disks that outlast a stop: those of instances, and those kept of deleted ones.'),
+      kept_disks: z
+        .object({ count: countSchema, gb: countSchema })
+        .describe('Disks that are kept although their instances are gone. kubectl lists and deletes them.'),
       images: z
         .array(z.string())
         .describe('Images that instances may run, with the registry spelled out; * ends a start.'),

@@ -7,7 +7,7 @@ import type { Clock } from '../../../lib/clock.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
 import type { LogEventType, StreamEvent } from '../../interface/events/event-stream.ts';
-import { loggedContainer, type LoggedContainer } from '../instances/container.ts';
+import { loggedContainer, type LoggedContainer, saysNoPrevious } from '../instances/container.ts';
 import { idOf, LineCursor, type Position } from './position.ts';
 import type { KeptLog } from './kept.ts';
 import { chooseLines, isOfSource, secondOf, sinceOf } from './read.ts';
@@ -16,6 +16,9 @@ import { LOG_LIMITS, type LogQuery, logQuerySchema } from './schema.ts';
 /** Milliseconds: before a log is opened again that ended though its container runs. */
 const REOPEN_MS = 2000;
 const MAX_WAIT_MS = 30_000;
+
+/** Readings of the log before a restart that fail one after the other until it counts as removed. */
+const MAX_FAILURES = 3;
 
 /** Characters of a line beside its text: its time, and what a short one costs. */
 const LINE_CHARS = 64;
@@ -186,18 +189,27 @@ export class LogFollower {
   async #readFrom(container: LoggedContainer, { previous, mayMiss }: Reading): Promise<void> {
     const cursor = new LineCursor(container.start, this.#after);
     if (previous !== undefined) {
-      this.#shown = previous;
-      await this.#pump(container, cursor, { previous: true, mayMiss }).catch((error: unknown) => {
-        // It was removed. The cursor finds out whether lines are missing.
-        if (!(error instanceof KubeError) || error.status !== 400) throw error;
-        if (previous === BEFORE) this.#shown = container.id;
-      });
+      try {
+        await this.#pump(container, cursor, { previous: true, mayMiss });
+        // The cache is behind if the last line is of the container after it: the client knows of the restart.
+        if (cursor.isPlaced) this.#shown = previous;
+      } catch (error) {
+        if (!this.#isRemoved(error)) throw error;
+        // The cursor finds out whether lines are missing.
+        this.#shown = previous === BEFORE ? container.id : previous;
+      }
     }
     if (this.#shown !== undefined && this.#shown !== container.id) {
       await this.#tell('restart', { start: container.start, message: 'The container was started again.' });
     }
     this.#shown = previous === BEFORE ? undefined : container.id;
     await this.#pump(container, cursor, { previous: false, mayMiss });
+  }
+
+  /** Whether the kubelet has the log before the restart no more. It answers 400 for every failure: others may pass. */
+  #isRemoved(error: unknown): boolean {
+    if (!(error instanceof KubeError) || error.status !== 400) return false;
+    return saysNoPrevious(error) || this.#failures >= MAX_FAILURES;
   }
 
   /** Whether the container before the restart may have lines that the client has not. */

@@ -37,6 +37,11 @@ export class LineCursor {
     this.#after = after;
   }
 
+  /** Whether the position was met, or there was none to meet. */
+  get isPlaced(): boolean {
+    return this.#met || this.#after === undefined;
+  }
+
   /** Where the line stands; undefined for one that was seen before. `gap`: the line before it was not found again. */
   admit({ time }: LogLine): { position: Position; gap: boolean } | undefined {
     const count = this.#last?.time === time ? this.#last.count + 1 : 0;

@@ -42,10 +42,16 @@ function toJson({ metadata, spec }: RegistryCredential): string {
   return JSON.stringify(record);
 }
 
+/** Credentials that were deleted stay until their Secret is gone; nobody uses them any more. */
+function isThere({ metadata }: RegistryCredential): boolean {
+  return metadata.deletionTimestamp === undefined;
+}
+
 async function find({ client, stores }: RegistriesContext, namespace: string, name: string) {
   if (!REGISTRY_NAME.test(name)) return undefined;
   const ref = { namespace, name };
-  return stores.registries.get(keyOf(ref)) ?? findObject(client, REGISTRY_CREDENTIALS, ref);
+  const found = stores.registries.get(keyOf(ref)) ?? (await findObject(client, REGISTRY_CREDENTIALS, ref));
+  return found !== undefined && isThere(found) ? found : undefined;
 }
 
 export const registryRoutes = [
@@ -62,7 +68,7 @@ export const registryRoutes = [
       description: 'All credentials of the tenant, without passwords.',
     },
     handle({ stores }: RegistriesContext, { response, caller: { namespace } }) {
-      sendList(response, stores.registries.by('namespace', namespace).toSorted(byAge).map(toJson));
+      sendList(response, stores.registries.by('namespace', namespace).filter(isThere).toSorted(byAge).map(toJson));
     },
   }),
   routeWithBody({

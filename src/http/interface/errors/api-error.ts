@@ -1,5 +1,5 @@
 import { type ErrorCode, ERRORS } from './catalogue.ts';
-import { endsAsModelCall } from './families.ts';
+import { helpOfModels } from './families.ts';
 
 export interface FieldError {
   /** Path in JavaScript notation, for example ssh_key_ids[1]. Empty for the body itself. */
@@ -35,9 +35,7 @@ export class ApiError extends Error {
 
 /** The 404 for a path that no endpoint has. */
 export function noEndpoint({ url = '' }: { url?: string | undefined } = {}): ApiError {
-  const help = endsAsModelCall(url.split('?', 1)[0] ?? '')
-    ? "The base URL of OpenAI's clients ends in /api/v1 here, that of Anthropic's in /api."
-    : 'See /docs for the endpoints.';
+  const help = helpOfModels(url.split('?', 1)[0] ?? '') ?? 'See /docs for the endpoints.';
   return new ApiError('not_found', `No endpoint has this path. ${help}`);
 }
 

@@ -21,3 +21,8 @@ export function overloaded(what: string): ApiError {
     retryAfterSeconds: RETRY_SECONDS,
   });
 }
+
+/** 503: clients of the tenant have asked for more than they take. */
+export function unread(): ApiError {
+  return overloaded('bytes of answers that clients of this tenant do not read');
+}

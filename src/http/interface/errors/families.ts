@@ -22,9 +22,15 @@ export function takesOtherKeys(path: string): boolean {
   return MODEL_PATHS.has(firstPart(path));
 }
 
-/** Whether a path ends as a call of a model does. Its client was given another base URL than that of the API. */
-export function endsAsModelCall(path: string): boolean {
-  return CALLS.some((call) => path.endsWith(call));
+const MODEL_LIST = /\/models(?:\/|$)/;
+const OLLAMA = /^\/api\/(?:chat|generate|tags|show|ps|pull|embed|embeddings|version)$/;
+
+/** What helps a client of models that asks at a path without an endpoint; undefined for other clients. */
+export function helpOfModels(path: string): string | undefined {
+  if (OLLAMA.test(path))
+    return "Ollama's own API is not served. Choose a client for OpenAI's API, with a base URL that ends in /api/v1.";
+  if (!MODEL_LIST.test(path) && !CALLS.some((call) => path.endsWith(call))) return undefined;
+  return "The base URL of OpenAI's clients ends in /api/v1 here, that of Anthropic's in /api.";
 }
 
 /** The API base with slashes that stand twice, or with one more `/v1` behind it: clients add one to what they are given. */

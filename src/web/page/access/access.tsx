@@ -5,20 +5,14 @@ import { Alert, CopyField, Dialog, Empty, OnceDialog, RowButton, Table, Time } f
 import { ConfirmDialog } from '../parts/delete-dialog.tsx';
 import { DialogForm } from '../parts/form.tsx';
 import { sameMakeApiKey, sameRevokeApiKey } from '../same/same.ts';
-import { attempt, note, tenant } from '../state.ts';
+import { attempt, note, session, tenant } from '../state.ts';
+import { keyLives } from './key-lives.ts';
 
 const DAY_MS = 86_400_000;
 const SCOPES = [
   ['compute:read', 'See offers, instances and SSH keys'],
   ['compute:write', 'Rent, change and delete'],
   ['models', 'Call the models'],
-] as const;
-const EXPIRIES = [
-  ['7', 'in 7 days'],
-  ['30', 'in 30 days'],
-  ['90', 'in 90 days'],
-  ['365', 'in a year'],
-  ['', 'never'],
 ] as const;
 
 type MadeKey = KeyRecord & { token: string };
@@ -43,6 +37,7 @@ function bodyOf(form: FormData): { namespace: string; name: string; scopes: stri
 function CreateDialog({ close, onCreated }: { close: () => void; onCreated: (made: MadeKey) => void }) {
   const [refusal, setRefusal] = useState('');
   const [filled, setFilled] = useState<ReturnType<typeof bodyOf>>();
+  const { choices, chosen } = keyLives(session.value?.key_days ?? { default: 0, max: 0 });
   async function create(form: FormData): Promise<void> {
     onCreated(await callDashboard<MadeKey>('POST', '/keys', bodyOf(form)));
   }
@@ -71,8 +66,8 @@ function CreateDialog({ close, onCreated }: { close: () => void; onCreated: (mad
         </fieldset>
         <label for="expiry">Expires</label>
         <select id="expiry" name="expiry">
-          {EXPIRIES.map(([days, text]) => (
-            <option value={days} key={days} selected={days === '90'}>
+          {choices.map(([days, text]) => (
+            <option value={days} key={days} selected={days === chosen}>
               {text}
             </option>
           ))}

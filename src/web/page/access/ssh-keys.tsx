@@ -102,7 +102,7 @@ export function KeysView() {
       <div class="title">
         <div>
           <h1 id="ssh-keys-title">SSH keys</h1>
-          <p>They open the instances of this namespace. An instance that names keys opens only for those.</p>
+          <p>They open the instances of this project. An instance that names keys opens only for those.</p>
         </div>
       </div>
       {keys !== undefined && (

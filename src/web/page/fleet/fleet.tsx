@@ -56,7 +56,7 @@ function Tenants({ tenants, colours }: { tenants: FleetRecord['tenants']; colour
                     {waiting}
                   </td>
                   <td data-label="At most" class="long">
-                    {ceilingWords(tenant)}
+                    {ceilingWords(tenant) || <span class="soft">no limit</span>}
                   </td>
                   <td data-label="Policies" class="long">
                     {policies.length === 0 ? <span class="soft">defaults</span> : policies.join(', ')}
@@ -132,8 +132,8 @@ export function FleetView() {
           <h1 id="fleet-title">Fleet</h1>
           {fleet !== undefined && (
             <p>
-              {inWords(countsOf(fleet.nodes))} on {fleet.nodes.length} {fleet.nodes.length === 1 ? 'node' : 'nodes'}
-              {quarantined > 0 && `, ${quarantined} of them in quarantine`}
+              {fleet.nodes.length} {fleet.nodes.length === 1 ? 'node' : 'nodes'}
+              {quarantined > 0 && `, ${quarantined} in quarantine`} · {inWords(countsOf(fleet.nodes))}
             </p>
           )}
         </div>

@@ -5,7 +5,7 @@ import { Choice } from '../parts/controls.tsx';
 import { ago, memory } from '../parts/words.ts';
 import { choose, go, roughly } from '../state.ts';
 import { type Cell, cellOf, isTroubled, KEYS, type Look, stateTitle } from './heat.ts';
-import { type Colours, countsOf, inWords, type Tile, tilesOf } from './tiles.ts';
+import { type Colours, countsOf, devicesOf, inWords, type Tile, tilesOf } from './tiles.ts';
 
 const STATE_LOOKS: Readonly<Record<FleetNode['state'], string>> = {
   ready: 'running',
@@ -85,12 +85,13 @@ function Story({ node, colours }: { node: FleetNode; colours: Colours }) {
       <ul>
         {node.gpus
           .flatMap(({ instances }) => instances)
-          .map(({ id, namespace, state, type, gpu_count: count, unhealthy_gpus: unhealthy }) => (
+          .map(({ id, namespace, state, type, gpu_count: count, unhealthy_gpus: unhealthy, ...others }) => (
             <li key={`${namespace}/${id}`}>
               <InstanceLink namespace={namespace} id={id} />{' '}
               <span class="soft">
-                {count} × · {state}
+                {count === 1 ? '1 GPU' : `${count} GPUs`} · {state}
                 {type === 1 && ' · interruptible'}
+                {devicesOf(others) !== '' && ` · ${devicesOf(others)}`}
                 {unhealthy.length > 0 && ` · unhealthy: ${unhealthy.join(', ')}`}
               </span>
             </li>

@@ -207,6 +207,9 @@ export function Pools({ pools, onSaved }: { pools: readonly Pool[]; onSaved: (po
   return (
     <section aria-labelledby="pools-title">
       <h2 id="pools-title">Pools and prices</h2>
+      {pools.length === 0 && (
+        <p>There is no GPUPool: nothing is offered. Make one: kubectl apply -f deploy/samples/gpupool.yaml</p>
+      )}
       <ul class="pools">
         {pools.map((pool) => (
           <PoolCard

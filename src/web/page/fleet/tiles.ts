@@ -107,3 +107,10 @@ export function inWords({ rented, others, free, closed, unhealthy, ...counts }: 
     .map((kind) => `${counts[kind]} ${NAMES[kind][counts[kind] === 1 ? 0 : 1]}`);
   return `${amounts.join(', ') || '0 GPUs'}: ${parts.join(', ')}`;
 }
+
+type Holder = FleetGpus['instances'][number];
+
+/** Which devices an instance has. An api role of an earlier release, as in the midst of an upgrade, does not say. */
+export function devicesOf({ devices = [] }: Pick<Partial<Holder>, 'devices'>): string {
+  return devices.map(({ pool, device, uuid }) => uuid ?? `${pool}/${device}`).join(', ');
+}

@@ -6,8 +6,10 @@ import { sameChange, sameDelete } from '../same/same.ts';
 import { DialogForm } from '../parts/form.tsx';
 import { titleOf } from '../parts/words.ts';
 import { attempt, mayWrite, note, now, tenant } from '../state.ts';
+import { COSTS_FROM, diskAtStop, losesFilesAtStop } from './action-words.ts';
 
-type Name = 'rename' | 'extend' | 'price' | 'stop' | 'start' | 'delete';
+/** What a person may do with an instance. */
+export type ActionName = 'rename' | 'extend' | 'price' | 'stop' | 'start' | 'delete';
 
 interface Action {
   title: string;
@@ -22,13 +24,8 @@ interface Action {
   body?: (value: string) => UpdateInstance;
 }
 
-function diskAtStop({ disk_persistent: isKept, simulated }: InstanceRecord): string {
-  if (isKept === null || simulated) return '';
-  return isKept ? 'Its disk stays.' : 'Its disk is on the node: the files in /workspace are deleted.';
-}
-
-function actionOf(name: Name, instance: InstanceRecord): Action {
-  const actions: Record<Name, Action> = {
+function actionOf(name: ActionName, instance: InstanceRecord): Action {
+  const actions: Record<ActionName, Action> = {
     rename: {
       title: 'Rename',
       button: 'Rename',
@@ -68,13 +65,13 @@ function actionOf(name: Name, instance: InstanceRecord): Action {
       button: 'Stop',
       says: `Programs end and the GPUs are free for others. You pay no GPU time until you start it again, for which a place must be free. ${diskAtStop(instance)}`,
       done: 'Stops',
-      isDangerous: instance.disk_persistent === false && !instance.simulated,
+      isDangerous: losesFilesAtStop(instance),
       body: () => ({ state: 'stopped' }),
     },
     start: {
       title: 'Start this instance?',
       button: 'Start',
-      says: 'It needs a free place, and costs from its next login on.',
+      says: `It needs a free place, and ${COSTS_FROM}.`,
       done: 'Starts',
       body: () => ({ state: 'running' }),
     },
@@ -92,7 +89,9 @@ function actionOf(name: Name, instance: InstanceRecord): Action {
   return actions[name];
 }
 
-function ActionDialog({ name, instance, close }: { name: Name; instance: InstanceRecord; close: () => void }) {
+/** Asks for what the action needs, and does it. */
+export function ActionDialog(props: { name: ActionName; instance: InstanceRecord; close: () => void }) {
+  const { name, instance, close } = props;
   const { title, button, says, done, isDangerous, field, body } = actionOf(name, instance);
   const [value, setValue] = useState(field?.value ?? '');
   const [refusal, setRefusal] = useState('');
@@ -143,17 +142,23 @@ function ActionDialog({ name, instance, close }: { name: Name; instance: Instanc
   );
 }
 
-/** What a person may do with the instance. */
-export function Actions({ instance }: { instance: InstanceRecord }) {
-  const [open, setOpen] = useState<Name>();
-  if (!mayWrite.value || instance.state === 'deleting') return null;
-  const names: [Name, string][] = [
+/** What the person may do with the instance now, with the words of the buttons. */
+export function actionsOf(instance: Pick<InstanceRecord, 'state' | 'desired_state'>): readonly [ActionName, string][] {
+  if (!mayWrite.value || instance.state === 'deleting') return [];
+  return [
     ['rename', 'Rename'],
     ['extend', 'Extend'],
     ['price', 'Highest price'],
     instance.desired_state === 'stopped' ? ['start', 'Start'] : ['stop', 'Stop'],
     ['delete', 'Delete'],
   ];
+}
+
+/** The buttons of what the person may do with the instance. */
+export function Actions({ instance }: { instance: InstanceRecord }) {
+  const [open, setOpen] = useState<ActionName>();
+  const names = actionsOf(instance);
+  if (names.length === 0) return null;
   return (
     <div class="buttons">
       {names.map(([name, label]) => (

@@ -5,6 +5,7 @@ import { ConfirmDialog } from '../parts/delete-dialog.tsx';
 import { titleOf } from '../parts/words.ts';
 import { type Same, sameChange, sameDelete } from '../same/same.ts';
 import { note, now, tenant } from '../state.ts';
+import { COSTS_FROM, disksAtStop } from './action-words.ts';
 
 type Verb = 'Start' | 'Stop' | 'Delete';
 
@@ -18,11 +19,9 @@ const DONE: Readonly<Record<Verb, string>> = { Start: 'Starting', Stop: 'Stoppin
 const MOST_NAMES = 8;
 
 function says(verb: Verb, chosen: readonly InstanceRecord[]): string {
-  if (verb === 'Start') return 'Each needs a free place, and costs from its next login on.';
+  if (verb === 'Start') return `Each needs a free place, and ${COSTS_FROM}.`;
   if (verb === 'Delete') return 'Programs end. Disks go, unless they are to be kept. This cannot be undone.';
-  const lost = chosen.filter(({ disk_persistent: isKept, simulated }) => isKept === false && !simulated).length;
-  const files = lost === 0 ? '' : ` The files in /workspace are deleted on ${lost} of them: their disk is on the node.`;
-  return `Programs end and the GPUs are free for others.${files}`;
+  return `Programs end and the GPUs are free for others. ${disksAtStop(chosen)}`;
 }
 
 /** One line a tool, with a command for each. */

@@ -3,32 +3,42 @@ import UPlot from 'uplot';
 import type { InstanceRecord, MetricsRecord } from '../../../wire/records.ts';
 import { chartTheme, keepDrawn } from '../parts/chart-theme.ts';
 import { useRead } from '../parts/use-read.ts';
-import { drawnOf } from './measures.ts';
+import { clocks, drawnOf, known } from './measures.ts';
 
 const HEIGHT = 130;
+/** What a chart shows at least, seconds. */
+const SHORTEST_S = 60;
 /** As often as there is another value. */
 const EVERY_MS = 15_000;
 
 type Drawn = ReturnType<typeof drawnOf>[number];
 
-function timeOf(seconds: number): string {
-  return new Date(seconds * 1000).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' });
-}
-
-function optionsOf(width: number, { lines, limit, show }: Drawn): UPlot.Options {
+/** @param times seconds since the epoch */
+function optionsOf(width: number, { lines, top, show }: Drawn, times: readonly number[]): UPlot.Options {
   const { bar, axis } = chartTheme();
   return {
     width,
     height: HEIGHT,
-    padding: [8, 8, 0, 0],
+    padding: [8, 32, 0, 0],
     legend: { show: false },
     cursor: { show: false },
-    scales: { y: { range: (_chart, _least, most) => [0, limit ?? (most > 0 ? most * 1.1 : 1)] } },
+    scales: {
+      // Of one value uPlot would show days.
+      x: { range: () => [times[0] ?? 0, Math.max(times.at(-1) ?? 0, (times[0] ?? 0) + SHORTEST_S)] },
+      y: { range: () => [0, top] },
+    },
     axes: [
-      { ...axis, grid: { show: false }, size: 28, space: 64, values: (_chart, splits) => splits.map(timeOf) },
-      { ...axis, size: 68, space: 36, values: (_chart, splits) => splits.map(show) },
+      {
+        ...axis,
+        grid: { show: false },
+        size: 28,
+        space: 84,
+        values: (_chart, splits) => clocks(splits),
+      },
+      // The bounds, and one line between them: steps of bytes would not meet what there is.
+      { ...axis, size: 68, splits: () => [0, top / 2, top], values: (_chart, splits) => splits.map(show) },
     ],
-    series: [{}, ...lines.map(() => ({ stroke: bar, width: 1.5, points: { show: false } }))],
+    series: [{}, ...lines.map((values) => ({ stroke: bar, width: 1.5, points: { show: known(values).length === 1 } }))],
   };
 }
 
@@ -43,7 +53,7 @@ function TimeChart({ drawn, from, step }: { drawn: Drawn; from: string; step: nu
     return keepDrawn(
       target,
       HEIGHT,
-      (width) => new UPlot(optionsOf(width, drawn), [times, ...lines.map((values) => [...values])], target),
+      (width) => new UPlot(optionsOf(width, drawn, times), [times, ...lines.map((values) => [...values])], target),
     );
   }, [from, lines]);
   return (

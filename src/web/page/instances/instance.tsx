@@ -1,11 +1,12 @@
 import { costSoFar } from '../../../wire/cost-so-far.ts';
-import type { InstanceRecord } from '../../../wire/records.ts';
+import type { InstanceRecord, UsageAnswer } from '../../../wire/records.ts';
 import type { ComponentChildren } from 'preact';
 import { useCallback, useState } from 'preact/hooks';
 import { useFollow } from '../calls/follow.ts';
 import { Alert, Link } from '../parts/controls.tsx';
-import { duration, gpus, memory, money, titleOf } from '../parts/words.ts';
-import { now } from '../state.ts';
+import { duration, gpus, localTimes, memory, money, titleOf } from '../parts/words.ts';
+import { now, spent } from '../state.ts';
+import { useRead } from '../parts/use-read.ts';
 import { Actions } from './actions.tsx';
 import { Charts } from './charts.tsx';
 import { Connect } from './connect.tsx';
@@ -23,12 +24,20 @@ function Fact({ name, children }: { name: string; children: ComponentChildren })
   );
 }
 
+/** What it has cost, costs in an hour, and will have cost when its longest time is over. */
 function Money({ instance }: { instance: InstanceRecord }) {
-  const { price_per_hour: price, currency, usage } = instance;
+  const { price_per_hour: price, currency, usage, billed_since: since, expires_at: end } = instance;
   const code = currency ?? usage?.currency;
   if (!code) return <>–</>;
   const soFar = money(costSoFar(instance, now.value), code, 4);
-  return <>{price === null ? soFar : `${soFar} · ${money(price, code)} an hour`}</>;
+  return (
+    <>
+      {price === null ? soFar : `${soFar} · ${money(price, code)} an hour`}
+      {since !== null && end !== null && (
+        <span class="soft block">at most {money(costSoFar(instance, Date.parse(end)), code)} when it ends</span>
+      )}
+    </>
+  );
 }
 
 function Expiry({
@@ -91,10 +100,11 @@ function Whole({ instance }: { instance: InstanceRecord }) {
         </div>
         <Actions instance={instance} />
       </div>
-      {message !== '' && <p class="said">{message}</p>}
+      {/* Of one that runs there is nothing to say but that. */}
+      {message !== '' && instance.reason !== 'Running' && <p class="said">{localTimes(message, now.value)}</p>}
       {warnings.map((warning) => (
         <p class="warning" key={warning}>
-          {warning}
+          {localTimes(warning, now.value)}
         </p>
       ))}
       <Connect instance={instance} />
@@ -112,13 +122,37 @@ function Whole({ instance }: { instance: InstanceRecord }) {
   );
 }
 
+/** Milliseconds. The record of the last start is written some seconds after it ended. */
+const BILL_EVERY_MS = 5000;
+
+/** What it cost in all, by the bill. */
+function Bill({ instance: { id, created_at: created } }: { instance: InstanceRecord }) {
+  const [to] = useState(() => new Date().toISOString().slice(0, 10));
+  const path = `/usage?from=${created.slice(0, 10)}&to=${to}&group=instance`;
+  const items = useRead<UsageAnswer>(path, BILL_EVERY_MS).value?.items.filter(({ group }) => group === id) ?? [];
+  if (items.length === 0) return null;
+  const amounts = items.map(({ cost, currency }) => money(cost, currency, 4)).join(' + ');
+  return (
+    <p>
+      It cost <strong>{amounts}</strong>
+      {items.some(({ open }) => open) ? ' so far.' : ' in all.'}
+    </p>
+  );
+}
+
 /** One instance, live. */
 export function InstanceView({ id }: { id: string }) {
   const [instance, setInstance] = useState<InstanceRecord>();
   const [isGone, setGone] = useState(false);
   const onEvent = useCallback(({ type, data }: { type: string; data: unknown }) => {
     if (type === 'deleted') setGone(true);
-    else setInstance(data as InstanceRecord);
+    else {
+      const found = data as InstanceRecord;
+      setInstance((before) => {
+        if (before !== undefined && before.billed_since !== found.billed_since) spent();
+        return found;
+      });
+    }
   }, []);
   const trouble = useFollow(isGone ? '' : `/instances/${encodeURIComponent(id)}`, onEvent);
   return (
@@ -131,6 +165,7 @@ export function InstanceView({ id }: { id: string }) {
         <div class="card empty">
           <h1 id="instance-title">This instance is gone</h1>
           <p>Its GPUs are free again, and its bill is closed.</p>
+          {instance !== undefined && <Bill instance={instance} />}
           <Link to="/dashboard">Back to the instances</Link>
         </div>
       ) : instance === undefined ? (

@@ -5,7 +5,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { type ServerEvent, useFollow } from '../calls/follow.ts';
 import { Alert, Dialog, Empty, Link } from '../parts/controls.tsx';
 import { age, gpus, money, STATES, titleOf } from '../parts/words.ts';
-import { mayWrite, roughly, tenant } from '../state.ts';
+import { mayWrite, roughly, spent, tenant } from '../state.ts';
 import { Actions } from './actions.tsx';
 import { arranged, type Column, type ListWish, NEWEST } from './arrange.ts';
 import { Bulk } from './bulk.tsx';
@@ -101,6 +101,7 @@ class LiveList {
     };
     const before = this.summary.peek();
     const isSame = Object.entries(found).every(([name, value]) => before[name as keyof Sum] === value);
+    if (before.perHour !== found.perHour) spent();
     if (!isSame) this.summary.value = found;
   }
 
@@ -166,9 +167,9 @@ function Row(props: { record: Signal<InstanceRecord>; list: LiveList; onActions:
         <span class="soft block">{id}</span>
       </th>
       <td role="cell" data-label="State">
-        <State instance={instance} />
+        <State instance={instance} />{' '}
         {warnings.length > 0 && (
-          <span class="chip warn">{warnings.length === 1 ? '1 warning' : `${warnings.length} warnings`}</span>
+          <span class="chip">{warnings.length === 1 ? '1 warning' : `${warnings.length} warnings`}</span>
         )}
       </td>
       <td role="cell" data-label="GPUs">
@@ -272,6 +273,23 @@ function Rows({ list, ids }: { list: LiveList; ids: readonly string[] }) {
           value={list.wish.value.words}
           onInput={(event) => list.look({ ...list.wish.value, words: event.currentTarget.value })}
         />
+        <select
+          class="narrow-only"
+          aria-label="Sort by"
+          value={`${list.wish.value.by} ${list.wish.value.isDown}`}
+          onChange={(event) => {
+            const [by, isDown] = event.currentTarget.value.split(' ') as [Column, string];
+            list.look({ ...list.wish.value, by, isDown: isDown === 'true' });
+          }}
+        >
+          {COLUMNS.flatMap(({ by, title }) =>
+            [false, true].map((isDown) => (
+              <option key={`${by} ${isDown}`} value={`${by} ${isDown}`}>
+                {title} {isDown ? '↓' : '↑'}
+              </option>
+            )),
+          )}
+        </select>
         <Bulk chosen={list.chosenRecords()} clear={() => list.choose([...list.chosen.value], false)} />
       </div>
       <div class="card flush">

@@ -42,24 +42,37 @@ function ofTable(index: number): number {
   return nearest([Math.floor(at / 36), Math.floor(at / 6) % 6, at % 6].map((level) => level * 51));
 }
 
-function afterCodes(before: Look, codes: readonly number[]): Look {
-  const [code = 0, kind, ...more] = codes;
+/** The look after a code with the colour that may stand behind it. */
+function afterCode(before: Look, [code = 0, kind, ...more]: readonly number[]): Look {
   const { colour, marks } = before;
-  const goOn = (look: Look, used = 1): Look => (codes.length > used ? afterCodes(look, codes.slice(used)) : look);
-  if (code === 0) return goOn(PLAIN);
-  if (code === 38 || code === 48) {
-    const isTable = kind === 5;
-    const found = isTable ? ofTable(more[0] ?? 0) : nearest(more);
-    // Backgrounds are left out: what is on them could not be read.
-    return goOn(code === 38 ? { colour: found, marks } : before, isTable ? 3 : 5);
-  }
+  if (code === 0) return PLAIN;
+  // Backgrounds are left out: what is on them could not be read.
+  if (code === 48) return before;
+  if (code === 38) return { colour: kind === 5 ? ofTable(more[0] ?? 0) : nearest(more), marks };
   const mark = MARKS[code];
-  if (mark !== undefined) return goOn({ colour, marks: new Set([...marks, mark]) });
+  if (mark !== undefined) return { colour, marks: new Set([...marks, mark]) };
   const ended = UNMARKS[code];
-  if (ended !== undefined) return goOn({ colour, marks: new Set([...marks].filter((one) => !ended.includes(one))) });
-  if (code === 39) return goOn({ colour: undefined, marks });
+  if (ended !== undefined) return { colour, marks: new Set([...marks].filter((one) => !ended.includes(one))) };
+  if (code === 39) return { colour: undefined, marks };
   const isColour = (code >= 30 && code <= 37) || (code >= 90 && code <= 97);
-  return goOn(isColour ? { colour: code % 10, marks } : before);
+  return isColour ? { colour: code % 10, marks } : before;
+}
+
+/** How many numbers a code takes: a colour of the table two more, one by its parts four. */
+function lengthOf(code: number | undefined, kind: number | undefined): number {
+  if (code !== 38 && code !== 48) return 1;
+  return kind === 5 ? 3 : 5;
+}
+
+function afterCodes(before: Look, codes: readonly number[]): Look {
+  let look = before;
+  let at = 0;
+  do {
+    const length = lengthOf(codes[at], codes[at + 1]);
+    look = afterCode(look, codes.slice(at, at + length));
+    at += length;
+  } while (at < codes.length);
+  return look;
 }
 
 function classesOf({ colour, marks }: Look): string {

@@ -13,6 +13,8 @@ export function Startup({ instance }: { instance: InstanceRecord }) {
   const waits = instance.stages.ready === undefined && instance.stages.stopped === undefined;
   const parts = partsOf(instance, waits ? now.value : 0);
   const total = parts.reduce((sum, { ms }) => sum + ms, 0);
+  // Of a start that has not begun there is nothing: the state says that it waits.
+  if (parts.length === 0) return null;
   return (
     <section class="card stages" aria-labelledby="start-title">
       <h2 id="start-title">Startup: {waits ? `${duration(total)} so far` : taken(total)}</h2>

@@ -18,7 +18,7 @@ function Servers({ model }: { model: Model }) {
         <span class="state running">{ready === 1 ? '1 ready' : `${ready} ready`}</span>
         {load !== undefined && (
           <span class="soft block">
-            {load.running} calls under way, {load.waiting} waiting
+            {load.running === 1 ? '1 call' : `${load.running} calls`} under way, {load.waiting} waiting
             {load.tokens_per_second !== undefined && ` · ${load.tokens_per_second.toLocaleString()} tokens per second`}
           </span>
         )}
@@ -83,7 +83,7 @@ function Row({ model }: { model: Model }) {
       </td>
       <td data-label="Context" class="number">
         {model.context_length === null ? (
-          <span class="soft">not told</span>
+          <span class="soft">–</span>
         ) : (
           `${model.context_length.toLocaleString()} tokens`
         )}

@@ -68,9 +68,13 @@ function joined(before: Answer, { text = '', thought = '', ...counts }: Piece, a
   };
 }
 
+/** Milliseconds. What came sooner came at once, and says nothing of the speed of the model. */
+const MEASURABLE_MS = 50;
+
 /** Tokens that it wrote in a second, from its first piece on; undefined where that is not known. */
 function speedOf({ written, first, took }: Pick<Answer, 'written' | 'first' | 'took'>): number | undefined {
-  if (written === undefined || first === undefined || took === undefined || took <= first) return undefined;
+  if (written === undefined || first === undefined || took === undefined) return undefined;
+  if (took - first < MEASURABLE_MS) return undefined;
   return (written * 1000) / (took - first);
 }
 

@@ -157,9 +157,9 @@ function Rows() {
             <th scope="row">{name}</th>
             <td data-label="State">
               <State instance={{ state: 'running', place_in_line: null }} /> <span class="chip">simulated</span>{' '}
-              <span class="chip warn">1 warning</span>
+              <span class="chip">1 warning</span>
             </td>
-            <td data-label="Cost" class="number">
+            <td data-label="Cost" class="number minor">
               {money('0.8931', 'USD', 4)}
             </td>
             <td data-label="Added">

@@ -22,6 +22,15 @@ export function ago(ms: number): string {
   return ms < MINUTE_MS ? age(ms) : `${age(ms)} ago`;
 }
 
+/** A text of the API with its times as clocks here show them, and the date where that is not today's. */
+export function localTimes(text: string, today: number): string {
+  return text.replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z/g, (at) => {
+    const date = new Date(at);
+    const isToday = date.toDateString() === new Date(today).toDateString();
+    return isToday ? date.toLocaleTimeString() : date.toLocaleString();
+  });
+}
+
 /** Making one takes longer than a hundred uses. */
 const formats = new Map<string, Intl.NumberFormat>();
 
@@ -57,6 +66,13 @@ export function memory(mb: number): string {
   return mb >= 1024 ? `${Math.round((mb / 1024) * 10) / 10} GiB` : `${mb} MiB`;
 }
 
+/** The reason of an event, which programs read as one word: GPUBecameUnhealthy is "GPU became unhealthy". */
+export function reasonWords(reason: string): string {
+  const words = reason.replaceAll(/([a-z\d])([A-Z])/g, '$1 $2').replaceAll(/([A-Z])([A-Z][a-z])/g, '$1 $2');
+  const [first = '', ...more] = words.split(' ');
+  return [first, ...more.map((word) => (/[a-z]/.test(word) ? word.toLowerCase() : word))].join(' ');
+}
+
 /** What a state means, for somebody who never saw it. */
 export const STATES: Readonly<Record<InstanceRecord['state'], string>> = {
   pending: 'Queued',
@@ -89,4 +105,17 @@ const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
 /** The name of a user, short enough for a line. */
 export function shortUser(username: string): string {
   return username.replace(SERVICE_ACCOUNT, '$1/$2');
+}
+
+/**
+ * What the API expects of a field, in the words of a form. `mostGb`: what the form knows of disks; else the refusal may say
+ * so.
+ */
+export function plainly(path: string, expected: string, mostGb = /<=(\d+)/.exec(expected)?.[1]): string {
+  if (path === 'disk_gb') return `Write a whole number of GB${mostGb === undefined ? '' : `, from 1 to ${mostGb}`}.`;
+  if (path === 'max_duration' || path === 'idle_timeout') return 'Write a time such as 90m, 12h or 1h30m.';
+  if (path === 'max_price_per_hour') return 'Write an amount such as 1.20.';
+  const sentence = expected.replace(/^expected /, 'Expected ').replace(/(?<!\.)$/, '.');
+  const variable = path.startsWith('env.') ? `${path.slice('env.'.length)}: ` : '';
+  return sentence.startsWith(variable) ? sentence : variable + sentence;
 }

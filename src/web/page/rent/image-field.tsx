@@ -59,7 +59,7 @@ export function ImageField(props: {
             onClick={() => field.onInput(image)}
           >
             {name}
-            <span class="soft block">{known.get(image) ? 'on this node' : ' '}</span>
+            {known.get(image) && <span class="soft block">on this node</span>}
           </button>
         ))}
       </div>

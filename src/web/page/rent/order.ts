@@ -77,12 +77,3 @@ export function hoursOf(text: string): number | undefined {
   const parts = text.split(/(?<=[smh])/);
   return parts.reduce((sum, part) => sum + Number(part.slice(0, -1)) * HOURS[part.at(-1) as keyof typeof HOURS], 0);
 }
-
-/** What the API expects of a field, in the words of the form. */
-export function plainly(path: string, expected: string, offer: Pick<FoundOffer, 'disk_gb_max'>): string {
-  if (path === 'disk_gb') return `Write a whole number of GB, from 1 to ${offer.disk_gb_max}.`;
-  if (path === 'max_duration' || path === 'idle_timeout') return 'Write a time such as 90m, 12h or 1h30m.';
-  if (path === 'max_price_per_hour') return 'Write an amount such as 1.20.';
-  if (path.startsWith('env.')) return `${path.slice('env.'.length)}: ${expected}`;
-  return expected.replace(/^expected /, 'Expected ').replace(/(?<!\.)$/, '.');
-}

@@ -24,7 +24,7 @@ function Places({ offer: { available, available_by_preemption: byPreemption } }:
           <i key={at} class={at < free ? 'is-free' : at < free + taken ? 'is-held' : ''} />
         ))}
       </span>
-      <span class={available + byPreemption > 0 ? 'free' : 'taken'}>
+      <span class={available > 0 ? 'free' : byPreemption > 0 ? 'held' : 'taken'}>
         {available > 0 ? `${available} free` : byPreemption > 0 ? `${byPreemption} by preemption` : 'None free'}
       </span>
     </>
@@ -64,32 +64,34 @@ function Row({ product, onRent }: { product: Product; onRent: ((offer: FoundOffe
   return (
     <tr>
       <th scope="row">
-        <span title={name}>{shortGpu(name)}</span> {offer.simulated && <span class="chip">simulated</span>}
-        <span class="soft block">
-          {memory(offer.gpu_memory_mb)} · <span title={ISOLATION[isolation].says}>{ISOLATION[isolation].title}</span>
-          {isolation === 'time_sliced' && ' · shared memory'}
+        <span title={name}>{shortGpu(name)}</span>
+        <span class="soft block facts-in-line">
+          {offer.simulated && <span class="chip">simulated</span>}
+          <span>{memory(offer.gpu_memory_mb)}</span>
+          <span title={ISOLATION[isolation].says}>{ISOLATION[isolation].title}</span>
+          {isolation === 'time_sliced' && <span>shared memory</span>}
         </span>
       </th>
-      <td data-label="GPUs">
+      <td data-label="How many">
         <Count product={product} chosen={offer} choose={setId} />
       </td>
       <td data-label="Machine">
-        {cpus(offer.cpu_cores)} · {memory(offer.memory_mb)}
-        <span class="soft block">
-          disk up to {offer.disk_gb_max} GB
-          {offer.cuda_version !== null && ` · CUDA ${offer.cuda_version}`}
-          {offer.pool !== 'default' && ` · pool ${offer.pool}`}
+        <span class="nowrap">
+          {cpus(offer.cpu_cores)} · {memory(offer.memory_mb)}
+        </span>
+        <span class="soft block facts-in-line">
+          <span>Disk to {offer.disk_gb_max} GB</span>
+          {offer.cuda_version !== null && <span>CUDA {offer.cuda_version}</span>}
+          {offer.pool !== 'default' && <span>Pool {offer.pool}</span>}
         </span>
       </td>
       <td data-label="Free">
         <Places offer={offer} />
         <span class="soft block">{startOf(offer)}</span>
       </td>
-      <td data-label="On demand" class="number">
+      <td data-label="Per hour" class="number">
         <span class="price">{money(price.on_demand, price.currency)}</span>
-      </td>
-      <td data-label="Interruptible" class="number">
-        {money(price.interruptible, price.currency)}
+        <span class="soft block other">{money(price.interruptible, price.currency)} interruptible</span>
       </td>
       {onRent !== undefined && (
         <td class="action">
@@ -115,7 +117,7 @@ export function PriceTable(props: { products: readonly Product[]; onRent: ((offe
       <caption class="hidden">GPUs and their prices per hour</caption>
       <thead>
         <tr>
-          {['GPU', 'GPUs', 'Machine', 'Free', 'On demand', 'Interruptible'].map((name) => (
+          {['GPU', 'How many', 'Machine', 'Free', 'Per hour'].map((name) => (
             <th scope="col" key={name}>
               {name}
             </th>

@@ -6,12 +6,12 @@ import { callApi } from '../calls/call.ts';
 import { Dialog } from '../parts/controls.tsx';
 import { DialogForm, Field, fieldsOf, Help, Refused, useRefusal } from '../parts/form.tsx';
 import { useRead } from '../parts/use-read.ts';
-import { cpus, gpuWords, memory, money } from '../parts/words.ts';
+import { cpus, gpuWords, memory, money, plainly, shortGpu } from '../parts/words.ts';
 import { sameRent } from '../same/same.ts';
 import { attempt, go, note, tenant } from '../state.ts';
 import { RegistryField } from '../templates/template-dialog.tsx';
 import { ImageField } from './image-field.tsx';
-import { bodyOf, hoursOf, type Order, plainly } from './order.ts';
+import { bodyOf, hoursOf, type Order } from './order.ts';
 import { Variables } from './variables.tsx';
 
 type Set = (part: Partial<Order>) => void;
@@ -296,7 +296,7 @@ export function RentDialog(props: {
   const why = (at: string): string =>
     refusal.fields
       .filter(({ path }) => isAt(path, at))
-      .map(({ path, expected }) => plainly(path, expected, offer))
+      .map(({ path, expected }) => plainly(path, expected, String(offer.disk_gb_max)))
       .join(' ');
   const of = fieldsOf('rent', order, set, why);
   const others = refusal.fields.filter(({ path }) => ![...BEFORE, ...BEHIND].some((field) => isAt(path, field)));
@@ -322,10 +322,10 @@ export function RentDialog(props: {
         {refusal.alternatives.length > 0 && (
           <section aria-label="Alternatives">
             <h3>Free now</h3>
-            <div class="buttons">
+            <div class="buttons alternatives">
               {refusal.alternatives.map((other) => (
                 <button type="button" key={other.id} onClick={() => choose(other)}>
-                  {gpuWords(other.gpu_count, other.gpu_name, other.mig_profile)} ·{' '}
+                  {gpuWords(other.gpu_count, shortGpu(other.gpu_name), other.mig_profile)} ·{' '}
                   {money(other.price_per_hour.on_demand, other.price_per_hour.currency)}
                 </button>
               ))}

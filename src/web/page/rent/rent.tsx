@@ -60,7 +60,7 @@ function Filters({ wish, onChange }: { wish: Wish; onChange: (wish: Wish) => voi
         <label for="filter-image">Image</label>
         <input
           id="filter-image"
-          placeholder="Default image"
+          placeholder="Default"
           value={wish.image}
           autocomplete="off"
           spellcheck={false}
@@ -74,9 +74,9 @@ function Filters({ wish, onChange }: { wish: Wish; onChange: (wish: Wish) => voi
           value={wish.sort}
           onChange={(event) => set({ sort: event.currentTarget.value as Wish['sort'] })}
         >
-          <option value="price">Price of a GPU</option>
-          <option value="memory">GPU memory</option>
-          <option value="start">Time to start</option>
+          <option value="price">Price</option>
+          <option value="memory">Memory</option>
+          <option value="start">Start time</option>
           <option value="available">Most free</option>
         </select>
       </div>

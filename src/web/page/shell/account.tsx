@@ -57,7 +57,7 @@ export function Account() {
               pattern="[a-z0-9]([a-z0-9\-]{0,61}[a-z0-9])?"
               spellcheck={false}
               autocomplete="off"
-              placeholder="Namespace in the cluster"
+              placeholder="Namespace"
             />
             <button type="submit" class="small">
               Show

@@ -1,15 +1,19 @@
 import type { InstanceRecord, LimitsRecord, List, UsageAnswer } from '../../../wire/records.ts';
 import { useRead } from '../parts/use-read.ts';
 import { money } from '../parts/words.ts';
-import { note, roughly } from '../state.ts';
+import { note, roughly, spending } from '../state.ts';
 import { periods } from '../usage/report.ts';
 
 const EVERY_MS = 60_000;
 
+/** What was just done or seen, which may have changed what is spent. */
+function done(): string {
+  return `${note.value} ${spending.value}`;
+}
+
 /** The instances of the project, as often as the header needs them. */
 export function useInstances(): readonly InstanceRecord[] {
-  // What was just done may have changed them.
-  return useRead<List<InstanceRecord>>('/instances', EVERY_MS, note.value).value?.data ?? [];
+  return useRead<List<InstanceRecord>>('/instances', EVERY_MS, done()).value?.data ?? [];
 }
 
 interface Sum {
@@ -33,12 +37,10 @@ function joined(amounts: readonly [string, number | string][]): string {
 
 /** What the project spends: what it has this month, what it does per hour, and what is left of its budget. */
 export function useMoney(instances: readonly InstanceRecord[]): Sum[] {
-  // What was just done may have changed it.
-  const done = note.value;
   const [month] = periods(roughly.value);
   const { from = '', to = '' } = month?.period ?? {};
-  const { value: usage } = useRead<UsageAnswer>(`/usage?from=${from}&to=${to}&group=day`, EVERY_MS, done);
-  const { value: limits } = useRead<LimitsRecord>('/limits', EVERY_MS, done);
+  const { value: usage } = useRead<UsageAnswer>(`/usage?from=${from}&to=${to}&group=day`, EVERY_MS, done());
+  const { value: limits } = useRead<LimitsRecord>('/limits', EVERY_MS, done());
   const left = limits?.budget?.lines.filter(({ unit }) => /^[A-Z]{3}$/.test(unit)) ?? [];
   return [
     { name: 'This month', amount: joined(usage?.totals.map(({ currency, cost }) => [currency, cost]) ?? []) },

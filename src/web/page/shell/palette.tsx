@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { InstanceRecord, List } from '../../../wire/records.ts';
+import { ActionDialog, type ActionName, actionsOf } from '../instances/actions.tsx';
 import { Dialog } from '../parts/controls.tsx';
 import { useRead } from '../parts/use-read.ts';
 import { STATES, titleOf } from '../parts/words.ts';
@@ -26,7 +27,13 @@ async function copy(text: string): Promise<void> {
   }
 }
 
-function entriesOf(instances: readonly InstanceRecord[]): Entry[] {
+/** An action that was chosen, which asks in a dialog of its own. */
+interface Chosen {
+  name: ActionName;
+  instance: InstanceRecord;
+}
+
+function entriesOf(instances: readonly InstanceRecord[], act: (chosen: Chosen) => void): Entry[] {
   const pages = shownGroups().flatMap(({ title: group, places }) =>
     places.map(({ to, title }) => ({ key: to, title, hint: group, run: () => go(to) })),
   );
@@ -35,9 +42,15 @@ function entriesOf(instances: readonly InstanceRecord[]): Entry[] {
     const to = `/dashboard/instances/${id}`;
     const title = titleOf(instance);
     const open = { key: to, title, hint: title === id ? STATES[state] : `${id} · ${STATES[state]}`, run: () => go(to) };
-    if (ssh === null || state !== 'running') return [open];
     const login = { key: `ssh ${id}`, title: `Copy the SSH command of ${title}`, hint: id };
-    return [open, { ...login, run: () => void copy(ssh.command) }];
+    const copies = ssh === null || state !== 'running' ? [] : [{ ...login, run: () => void copy(ssh.command) }];
+    const acts = actionsOf(instance).map(([name, verb]) => ({
+      key: `${name} ${id}`,
+      title: `${verb}: ${title}`,
+      hint: id,
+      run: () => act({ name, instance }),
+    }));
+    return [open, ...copies, ...acts];
   });
   const projects = suggestions.value
     .filter((name) => name !== tenant.value)
@@ -52,13 +65,13 @@ function entriesOf(instances: readonly InstanceRecord[]): Entry[] {
 }
 
 /** Finds pages, instances and actions by words of theirs. */
-function Palette({ close }: { close: () => void }) {
+function Palette({ close, act }: { close: () => void; act: (chosen: Chosen) => void }) {
   const { value: list } = useRead<List<InstanceRecord>>('/instances');
   const [query, setQuery] = useState('');
   const [at, setAt] = useState(0);
   const chosen = useRef<HTMLLIElement>(null);
   const words = query.toLowerCase().split(/\s+/);
-  const found = entriesOf(list?.data ?? [])
+  const found = entriesOf(list?.data ?? [], act)
     .filter(({ title, hint }) => words.every((word) => `${title} ${hint}`.toLowerCase().includes(word)))
     .slice(0, MOST);
   const here = Math.min(at, found.length - 1);
@@ -117,6 +130,7 @@ const KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘K' : 'Ctrl K';
 /** The button of the palette, and the palette, which Ctrl-K or Cmd-K opens too. */
 export function Search() {
   const [isOpen, setOpen] = useState(false);
+  const [chosen, setChosen] = useState<Chosen>();
   useEffect(() => {
     function onKey(event: KeyboardEvent): void {
       if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey)
@@ -134,7 +148,8 @@ export function Search() {
       <button id="search" class="small" type="button" onClick={() => setOpen(true)}>
         <span class="words">Go to</span> <kbd>{KEYS}</kbd>
       </button>
-      {isOpen && <Palette close={() => setOpen(false)} />}
+      {isOpen && <Palette close={() => setOpen(false)} act={setChosen} />}
+      {chosen !== undefined && <ActionDialog {...chosen} close={() => setChosen(undefined)} />}
     </>
   );
 }

@@ -5,6 +5,7 @@ import { Dialog } from '../parts/controls.tsx';
 import { DialogForm, Field, fieldsOf, Refused, useRefusal } from '../parts/form.tsx';
 import { sameWriteTemplate } from '../same/same-lists.ts';
 import { useRead } from '../parts/use-read.ts';
+import { plainly } from '../parts/words.ts';
 import { note, tenant } from '../state.ts';
 import { bodyOf, type Draft, draftOf, EMPTY, isPlain } from './content.ts';
 
@@ -95,8 +96,10 @@ export function TemplateDialog(props: {
   const why = (at: string): string =>
     refusal.fields
       .filter((field) => isAt(field.path, at))
-      .map((field) => (field.path === at ? field.expected : `${field.path}: ${field.expected}`))
-      .join('; ');
+      .map(({ path, expected }) =>
+        path === at || at === 'env' ? plainly(path, expected) : `${path}: ${plainly(path, expected)}`,
+      )
+      .join(' ');
   const of = fieldsOf('template', draft, set, why);
   const others = refusal.fields.filter((field) => !PATHS.some((at) => isAt(field.path, at)));
   return (

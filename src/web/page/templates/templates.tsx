@@ -8,7 +8,7 @@ import { useRead } from '../parts/use-read.ts';
 import { attempt, mayWrite, tenant } from '../state.ts';
 import { TemplateDialog } from './template-dialog.tsx';
 
-const RUNS = { ssh: 'a login', jupyter: 'Jupyter and a login', args: 'the program of the image' } as const;
+const MODES = { ssh: 'SSH', jupyter: 'Jupyter and SSH', args: 'The program of the image' } as const;
 
 function Row(props: { template: TemplateListItem; onEdit: () => void; onDelete: () => void }) {
   const { template, onEdit, onDelete } = props;
@@ -21,7 +21,7 @@ function Row(props: { template: TemplateListItem; onEdit: () => void; onDelete: 
       <td data-label="Image" class="long">
         {image === null ? <span class="soft">default</span> : <code>{image}</code>}
       </td>
-      <td data-label="Runs">{runtype === null ? <span class="soft">as asked</span> : RUNS[runtype]}</td>
+      <td data-label="Mode">{runtype === null ? <span class="soft">as asked</span> : MODES[runtype]}</td>
       <td data-label="Disk" class="nowrap">
         {disk === null ? <span class="soft">as asked</span> : `${disk} GB`}
       </td>
@@ -101,7 +101,7 @@ export function TemplatesView() {
           {list.data.length === 0 ? (
             <None />
           ) : (
-            <Table title="Templates" columns={['Name', 'Image', 'Runs', 'Disk', 'Made']} minor="Made" actions>
+            <Table title="Templates" columns={['Name', 'Image', 'Mode', 'Disk', 'Made']} minor="Made" actions>
               {list.data.map((template) => (
                 <Row
                   key={template.id}

@@ -16,12 +16,13 @@ const [port, ports = '', policy] = process.argv.slice(2);
 usePolicy(policy as Policy);
 const cluster = new ModelCluster();
 cluster.serve({ name: 'llama', ports: ports.split(',').map(Number) });
-const { services, slices, pods, namespaces } = cluster;
+const { services, slices, inferencePools, pods, namespaces } = cluster;
 const gateway = createModelGateway({
   client: recordingClient().client,
   replica: 'replica-1',
   services,
   slices,
+  inferencePools,
   pods,
   namespaces,
   tenants: { has: () => true, onChange: () => () => undefined },

@@ -70,6 +70,17 @@ describe('errors of engines', () => {
     expect(repeated.message).toBe(`${'x'.repeat(1000)}…`);
   });
 
+  it('has a code and a parameter only where these look like one, however long they are', () => {
+    const codeOf = (code: unknown, param: unknown) => {
+      const read = readUpstreamError(400, JSON.stringify({ error: { message: 'm', code, param } }));
+      return [read.code, read.param];
+    };
+    expect(codeOf('invalid_value', 'messages[0].content.1')).toEqual(['invalid_value', 'messages[0].content.1']);
+    expect(codeOf('ECONNREFUSED', 'tools.0.function.name')).toEqual(['ECONNREFUSED', 'tools.0.function.name']);
+    for (const inner of ['10.42.0.17:8000', 'vllm-0.models.svc.cluster.local', 'http://vllm:8000/v1', 'x'.repeat(1e6)])
+      expect(codeOf(inner, inner)).toEqual([undefined, undefined]);
+  });
+
   it('makes a refusal of the gateway the operator’s problem', () => {
     expect(readUpstreamError(401, '{"error":{"message":"Incorrect API key provided: sk-abc"}}')).toMatchObject({
       status: 502,

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  bodyToGoOn,
   type Dialect,
   DialectError,
   forOutside,
@@ -171,7 +172,7 @@ describe('requests', () => {
       };
       for (const work of [
         () => inspectRequest(from, body),
-        () => forOutside(body),
+        () => forOutside(body, from),
         ...DIALECTS.map((to) => () => translateRequest(from, to, body, { model: 'm', quirks: VLLM })),
       ])
         expect(await cpuTime(() => tried(work))).toBeLessThan(3000);
@@ -204,6 +205,34 @@ describe('requests', () => {
 });
 
 describe('streams', () => {
+  const FRAGMENTS = 100_000;
+  const named = (fragment: object): string =>
+    chunk(callDelta(0, { id: 'a', name: 'f' })) + chunk(callDelta(0, fragment)).repeat(FRAGMENTS);
+
+  it('read the fragments of a name once, and end where it is longer than any that is meant', async () => {
+    const machine = setup();
+    let out = '';
+    expect(await cpuTime(() => (out = machine.push(Buffer.from(named({ name: 'x' })))))).toBeLessThan(3000);
+    expect(out).toContain('sent a tool call whose name is longer than 1024 characters');
+    expect(machine).toMatchObject({ finished: true, error: { status: 502 } });
+    const whole = setup();
+    whole.push(Buffer.from(chunk(callDelta(0, { id: 'a', name: 'x'.repeat(1025) }))));
+    expect(whole.error).toMatchObject({ status: 502 });
+    const fits = setup();
+    fits.push(
+      Buffer.from(chunk(callDelta(0, { id: 'a', name: 'x' })) + chunk(callDelta(0, { name: 'y' })).repeat(1023)),
+    );
+    fits.push(Buffer.from(chunk(callDelta(0, { arguments: '{}' }))));
+    expect(fits.items).toMatchObject([{ name: `x${'y'.repeat(1023)}` }]);
+  });
+
+  it('keep the first id of a call, whatever fragments follow', async () => {
+    const machine = setup();
+    expect(await cpuTime(() => machine.push(Buffer.from(named({ id: 'b' }))))).toBeLessThan(3000);
+    machine.push(Buffer.from(chunk(callDelta(0, { arguments: '{}' }))));
+    expect(machine.items).toMatchObject([{ callId: 'a', name: 'f' }]);
+  });
+
   const LONG = 2_000_000;
   const setup = () => new StreamTranslator('chat', 'messages', contextOf({ messages: [] }));
 
@@ -247,6 +276,41 @@ describe('streams', () => {
     machine.push(Buffer.from(chunk(callDelta(0, { id: 'a', arguments: '{}' })) + two.repeat(2000)));
     machine.push(Buffer.from(chunk(callDelta(0, { name: 'f' }))));
     expect(machine.items).toHaveLength(4001);
+  });
+});
+
+describe('a stream that goes on', () => {
+  const goesOn = (text: string, stop: unknown): boolean =>
+    bodyToGoOn({ messages: [], stop }, { text, tokens: 9, blank: 0 }, VLLM) !== undefined;
+
+  it('looks once at the end of its text for the start of what stops it', async () => {
+    const long = 'a'.repeat(60_000);
+    const stop = [`${long}b`];
+    const first = await cpuTime(() => expect(goesOn('c', stop)).toBe(true));
+    expect(await cpuTime(() => expect(goesOn(`${long}c`, stop)).toBe(true))).toBeLessThan(first + 50);
+    expect(goesOn(`c${long}`, stop)).toBe(false);
+  });
+
+  it('does not where strings that stop it are longer than any that are meant', async () => {
+    const long = 'a'.repeat(70_000);
+    expect(await cpuTime(() => expect(goesOn(`${long}c`, [long])).toBe(false))).toBeLessThan(500);
+    expect(
+      goesOn(
+        'x',
+        Array.from({ length: 100_000 }, (_, index) => `s${index}`),
+      ),
+    ).toBe(false);
+  });
+
+  it('does not where its text ends with the start of a string that stops it, and does with all of one', () => {
+    const piece = fc.stringMatching(/^[ab]{0,8}$/);
+    fc.assert(
+      fc.property(piece, piece, (text, stop) => {
+        const starts = Array.from({ length: Math.max(0, stop.length - 1) }, (_, index) => stop.slice(0, index + 1));
+        expect(goesOn(text, stop)).toBe(!starts.some((start) => text.endsWith(start)));
+      }),
+      { numRuns: 1000 },
+    );
   });
 });
 

@@ -10,8 +10,8 @@ import {
   translateResponse,
   type Dialect,
 } from '../../../../src/gateway/dialects/index.ts';
-import { callDelta, chunk, DONE, receive, ROLE, sse, translate } from './engines.ts';
-import { at, contextOf, VLLM } from './support.ts';
+import { callDelta, chunk, DONE, receive, ROLE, sse, translate, USAGE_CHUNK } from './engines.ts';
+import { at, contextOf, DIALECTS, VLLM } from './support.ts';
 
 const UNKNOWN = quirksOf('unknown', '', 'm');
 
@@ -95,6 +95,28 @@ describe('a mark of byte order', () => {
 
   it('before an error does not hide it', () => {
     expect(readUpstreamError(400, '\ufeff{"error":{"message":"too hot"}}').message).toBe('too hot');
+  });
+});
+
+describe('a character of two halves', () => {
+  it.each(DIALECTS)('comes whole where an engine cuts it between two fragments: %s', (client) => {
+    const stream = ROLE + chunk({ content: 'a\ud83d' }) + chunk({ content: '\ude00b' }) + chunk({}, 'stop') + DONE;
+    expect(receive('chat', client, stream).text).toBe('a\u{1f600}b');
+  });
+});
+
+describe('a first chunk without a choice', () => {
+  // Azure says there what its filter found in the prompt.
+  const first = sse({ id: '', object: 'chat.completion.chunk', choices: [], prompt_filter_results: [{}], usage: null });
+  const rest = ROLE + chunk({ content: 'Hi' }) + chunk({}, 'stop');
+
+  it('stays in a stream that passes through', () => {
+    const observer = new PassThroughObserver('chat', { hideUsage: true });
+    expect(String(observer.push(Buffer.from(first + rest + USAGE_CHUNK + DONE)))).toBe(first + rest + DONE);
+  });
+
+  it.each(DIALECTS)('is no answer yet in one that is translated: %s', (client) => {
+    expect(receive('chat', client, first + rest + DONE)).toMatchObject({ text: 'Hi' });
   });
 });
 

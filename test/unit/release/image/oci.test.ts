@@ -9,7 +9,6 @@ const ENTRIES: TarEntry[] = [
   { name: 'a', type: 'file', content: Buffer.from('one') },
 ];
 const CONFIG = {
-  architecture: 'amd64',
   user: '65532:65532',
   entrypoint: ['/a'],
   env: ['PATH=/bin'],
@@ -44,8 +43,13 @@ describe('layerOf', () => {
 });
 
 describe('ociArchive', () => {
-  it('holds every blob under its own digest, reachable from the index', () => {
-    const { digest, parts } = ociArchive([layerOf(ENTRIES)], CONFIG, 'example.com/berth:1');
+  it('holds every blob under its own digest, once, reachable from an index of the architectures', () => {
+    const [shared, foreign] = [layerOf(ENTRIES), layerOf(ENTRIES.slice(1))];
+    const images = [
+      { architecture: 'amd64', layers: [shared] },
+      { architecture: 'arm64', layers: [foreign, shared] },
+    ];
+    const { digest, parts } = ociArchive(images, CONFIG, 'example.com/berth:1');
     const files = members(Buffer.concat(parts));
     for (const [name, content] of files) {
       if (name.startsWith('blobs/sha256/')) expect(hash(content)).toBe(name.slice('blobs/sha256/'.length));
@@ -56,8 +60,20 @@ describe('ociArchive', () => {
     expect(entry.annotations['io.containerd.image.name']).toBe('example.com/berth:1');
     expect(byDigest.digest).toBe(digest);
     expect(byDigest.annotations).toEqual({ 'io.containerd.image.name': `example.com/berth@${digest}` });
-    const manifest = blob(entry.digest);
-    expect(blob(manifest.config.digest).config.User).toBe('65532:65532');
-    expect(files.has(`blobs/sha256/${manifest.layers[0].digest.slice('sha256:'.length)}`)).toBe(true);
+    const { manifests } = blob(entry.digest);
+    expect(manifests.map((one: { platform: object }) => one.platform)).toEqual([
+      { architecture: 'amd64', os: 'linux' },
+      { architecture: 'arm64', os: 'linux' },
+    ]);
+    for (const [at, { layers }] of images.entries()) {
+      const manifest = blob(manifests[at].digest);
+      const config = blob(manifest.config.digest);
+      expect(config).toMatchObject({ architecture: images[at]?.architecture, config: { User: '65532:65532' } });
+      expect(config.rootfs.diff_ids).toEqual(layers.map(({ diffId }) => diffId));
+      for (const layer of manifest.layers)
+        expect(files.has(`blobs/sha256/${layer.digest.slice('sha256:'.length)}`)).toBe(true);
+    }
+    // The layout, its entries, the index, and for each image a manifest and a configuration; and two layers.
+    expect(files.size).toBe(2 + 1 + 4 + 2);
   });
 });

@@ -18,14 +18,14 @@ describe('cycloneDx', () => {
     const sbom = cycloneDx({
       lock,
       npm: Object.keys(lock.packages),
-      node: { version: '26.0.0', sha256: 'ab' },
+      nodes: [{ version: '26.0.0', architecture: 'amd64', sha256: 'ab' }],
       debian: [{ name: 'libc6', version: '2.36-9+deb12u1', architecture: 'amd64' }],
       go: [{ path: 'github.com/pkg/sftp', version: 'v1.0.0' }],
     });
     const components = sbom['components'] as { purl: string }[];
     expect(components.map(({ purl }) => purl)).toEqual([
       'pkg:deb/debian/libc6@2.36-9%2Bdeb12u1?arch=amd64',
-      'pkg:generic/node@26.0.0',
+      'pkg:generic/node@26.0.0?arch=amd64',
       'pkg:golang/github.com/pkg/sftp@v1.0.0',
       'pkg:npm/%40scope/a@2.0.0',
     ]);

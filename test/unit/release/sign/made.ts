@@ -12,11 +12,12 @@ export function newKey(): KeyPair {
   return keyPair(generateKeyPairSync('ec', { namedCurve: 'prime256v1' }).privateKey);
 }
 
-/** A small image that has a file with `text`, signed and attested. */
+/** Two small images that have a file with `text`, under one index, signed and attested. */
 export function signedImage(text: string, key: KeyPair, name = NAME): Layout {
   const layers = [layerOf([{ name: 'file', type: 'file', content: Buffer.from(text) }])];
-  const config = { architecture: 'amd64', user: '1', entrypoint: ['/a'], env: [], workingDir: '/', labels: {} };
-  const { digest, parts } = ociArchive(layers, config, `${name}:1`);
+  const images = ['amd64', 'arm64'].map((architecture) => ({ architecture, layers }));
+  const config = { user: '1', entrypoint: ['/a'], env: [], workingDir: '/', labels: {} };
+  const { digest, parts } = ociArchive(images, config, `${name}:1`);
   const subject = { name, digest };
   const statements = [statementAbout(subject, 'https://example.com/says', { text })];
   return signedLayout(layoutOf(filesInTar(Buffer.concat(parts))), subject, statements, key.privateKey);

@@ -5,25 +5,30 @@ import { type Statement, seal, statementAbout } from '../../../../tools/release/
 import { blobOf, type Layout } from '../../../../tools/release/sign/layout.ts';
 import { KINDS, SIGNATURE, signedLayout } from '../../../../tools/release/sign/sign.ts';
 import { verifyLayout } from '../../../../tools/release/sign/verify.ts';
-import { entryOf, flipped, manifestOf, swapped } from '../../../support/layouts.ts';
+import { entryOf, flipped, isOf, swapped } from '../../../support/layouts.ts';
 import { NAME, newKey, signedImage } from './made.ts';
 
 const key = newKey();
 const signed = signedImage('ours', key);
 const other = signedImage('theirs', key);
 
-/** The layout with the first layer of a kind replaced, and every digest on the way to it made right again. */
-function forged(layout: Layout, kind: string, change: (layer: Descriptor, content: Buffer) => [Descriptor, Buffer]) {
-  const manifest = manifestOf(layout, kind);
-  const [layer, ...rest] = manifest.layers;
-  if (layer === undefined) throw new Error('no layer');
-  const [changed, content] = change(layer, blobOf(layout, layer));
+/** The layout with another blob for the entry of a kind. */
+function renamed(layout: Layout, kind: string, bytes: Buffer): Layout {
+  const named = { digest: sha256(bytes), size: bytes.length };
+  const manifests = layout.manifests.map((one) => (isOf(one, kind) ? { ...one, ...named } : one));
+  return { blobs: new Map([...layout.blobs, [named.digest, bytes]]), manifests };
+}
+
+/** The layout with the first part of a kind replaced, a layer or an image, and the digests on the way to it made right. */
+function forged(layout: Layout, kind: string, change: (part: Descriptor, content: Buffer) => [Descriptor, Buffer]) {
+  const manifest = JSON.parse(blobOf(layout, entryOf(layout, kind)).toString()) as Record<string, unknown>;
+  const key = 'manifests' in manifest ? 'manifests' : 'layers';
+  const [part, ...rest] = manifest[key] as Descriptor[];
+  if (part === undefined) throw new Error('no part');
+  const [changed, content] = change(part, blobOf(layout, part));
   const named = { ...changed, digest: sha256(content), size: content.length };
-  const bytes = Buffer.from(JSON.stringify({ ...manifest, layers: [named, ...rest] }));
-  const manifests = layout.manifests.map((one) =>
-    one.annotations?.['kind'] === kind ? { ...one, digest: sha256(bytes), size: bytes.length } : one,
-  );
-  return { blobs: new Map([...layout.blobs, [named.digest, content], [sha256(bytes), bytes]]), manifests };
+  const whole = renamed(layout, kind, Buffer.from(JSON.stringify({ ...manifest, [key]: [named, ...rest] })));
+  return { ...whole, blobs: new Map([...whole.blobs, [named.digest, content]]) };
 }
 
 function verified(layout: Layout) {
@@ -38,7 +43,7 @@ describe('verifyLayout', () => {
   });
 
   it('refuses a changed byte in every blob', () => {
-    expect(signed.blobs.size).toBe(9);
+    expect(signed.blobs.size).toBe(12);
     for (const digest of signed.blobs.keys())
       expect(() => verified(flipped(signed, { digest })), digest).toThrow(`The blob ${digest} was changed.`);
   });
@@ -57,7 +62,7 @@ describe('verifyLayout', () => {
 
   it('refuses another image under a good signature', () => {
     expect(() => verified(swapped(signed, KINDS.image, other))).toThrow('The signature is not of sha256:');
-    const changed = forged(signed, KINDS.image, (layer) => [layer, Buffer.from('evil')]);
+    const changed = forged(signed, KINDS.image, (image, content) => [image, Buffer.from(`${content.toString()} `)]);
     expect(() => verified(changed)).toThrow('The signature is not of sha256:');
   });
 
@@ -121,19 +126,20 @@ describe('verifyLayout', () => {
     expect(() => verified(changed)).toThrow('is not about sha256:');
   });
 
-  it.each(Object.values(KINDS))('refuses a layout without %s, or with two', (kind) => {
-    const without = signed.manifests.filter(({ annotations }) => annotations?.['kind'] !== kind);
+  it.each([KINDS.image, KINDS.signatures, KINDS.attestations])('refuses a layout without %s, or with two', (kind) => {
+    const without = signed.manifests.filter((one) => !isOf(one, kind));
     expect(() => verified({ ...signed, manifests: without })).toThrow(`has 0 of ${kind}`);
     expect(() => verified({ ...signed, manifests: [...signed.manifests, entryOf(other, kind)] })).toThrow('has 2 of');
   });
 
   it('refuses a list of signatures with nothing in it', () => {
-    const bytes = Buffer.from(JSON.stringify({ ...manifestOf(signed, KINDS.signatures), layers: [] }));
-    const manifests = signed.manifests.map((one) =>
-      one.annotations?.['kind'] === KINDS.signatures ? { ...one, digest: sha256(bytes), size: bytes.length } : one,
+    const signatures = blobOf(signed, entryOf(signed, KINDS.signatures)).toString();
+    const empty = renamed(
+      signed,
+      KINDS.signatures,
+      Buffer.from(JSON.stringify({ ...JSON.parse(signatures), layers: [] })),
     );
-    const layout = { blobs: new Map([...signed.blobs, [sha256(bytes), bytes]]), manifests };
-    expect(() => verified(layout)).toThrow('There is no signature.');
+    expect(() => verified(empty)).toThrow('There is no signature.');
   });
 });
 

@@ -13,6 +13,7 @@ import { entrypointOf, WORKSPACE } from './container.ts';
 import { claimText } from '../../../../resources/pod/claim-on-pod.ts';
 import { CLAIM_ANNOTATION, podNameOf } from '../../../../resources/pod/owner.ts';
 import { POD_FINALIZER } from '../../../../resources/pod/pod-finalizer.ts';
+import { PULL_SECRET } from '../../../../resources/registry-credential.ts';
 import { podMetadata } from '../names.ts';
 import type { Settings } from '../settings.ts';
 
@@ -32,6 +33,8 @@ export interface PodInput {
   /** Its share of the node's own disk in bytes: what it may write beside its disk; 0 when unknown. */
   scratchLimit: number;
   diskPersistent: boolean;
+  /** Group of the files on a PersistentVolumeClaim. */
+  diskGroup: number;
   isolation: PodIsolation;
   /** The taints of the nodes of its pool. */
   tolerations: readonly Toleration[];
@@ -40,13 +43,13 @@ export interface PodInput {
   /** Whether the namespace enforces Pod Security restricted. */
   restricted: boolean;
   toolsImage: string;
+  /** Whether the namespace has credentials for the images of Berth. */
+  hasPullSecret: boolean;
   /** The status whose claim the pod bears; undefined where the API server has it already. */
   claimed: GpuInstanceStatus | undefined;
 }
 
 const SCRATCH = 'ephemeral-storage';
-/** Group of the files on a PersistentVolumeClaim, and of every process: users other than root can write there too. */
-const DISK_GROUP = { fsGroup: 1000, fsGroupChangePolicy: 'OnRootMismatch' } as const;
 
 type SecurityContext = NonNullable<Container['securityContext']>;
 
@@ -162,6 +165,8 @@ export function desiredPod(input: PodInput): Pod {
     ? { name: 'disk', persistentVolumeClaim: { claimName: diskNameOf(instance) } }
     : { name: 'disk', emptyDir: { sizeLimit: `${settings.diskGb}Gi` } };
   const shm = sharedMemory(input);
+  const own = input.hasPullSecret ? [{ name: PULL_SECRET }] : [];
+  const pullSecrets = [...settings.imagePullSecrets.map((one) => ({ ...one })), ...own];
   const mounts = [{ name: 'disk', mountPath: WORKSPACE }, shm.mount, ...(tools ? [tools.mount] : [])];
   const metadata = podMetadata(instance, podNameOf(instance, input.incarnation));
   return {
@@ -175,7 +180,9 @@ export function desiredPod(input: PodInput): Pod {
       containers: [mainContainer(input, mounts)],
       ...(tools && { initContainers: [tools.initContainer] }),
       volumes: [disk, shm.volume, ...(tools ? [tools.volume] : [])],
-      ...(input.diskPersistent && { securityContext: DISK_GROUP }),
+      ...(input.diskPersistent && {
+        securityContext: { fsGroup: input.diskGroup, fsGroupChangePolicy: 'OnRootMismatch' },
+      }),
       affinity: {
         nodeAffinity: {
           requiredDuringSchedulingIgnoredDuringExecution: {
@@ -189,9 +196,7 @@ export function desiredPod(input: PodInput): Pod {
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       terminationGracePeriodSeconds: 30,
-      ...(settings.imagePullSecrets.length > 0 && {
-        imagePullSecrets: settings.imagePullSecrets.map((one) => ({ ...one })),
-      }),
+      ...(pullSecrets.length > 0 && { imagePullSecrets: pullSecrets }),
       ...(runtimeClassName !== undefined && { runtimeClassName }),
       ...(userNamespaces && { hostUsers: false }),
     },

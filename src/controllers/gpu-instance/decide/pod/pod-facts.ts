@@ -1,4 +1,4 @@
-import { hasEnded } from '../../../../inventory/nodes/pod-requests.ts';
+import { hasEnded } from '../../../../kube/pod-phase.ts';
 import { isBeingEmptied } from '../../../../inventory/nodes/node-state.ts';
 import { hasStopped } from '../../../../inventory/nodes/pod-end.ts';
 import { findCondition } from '../../../../kube/conditions.ts';
@@ -7,7 +7,7 @@ import { hasMonitor } from '../../../../resources/pod/monitor.ts';
 import { MAIN_CONTAINER } from '../../../../resources/pod/tools-volume.ts';
 import type { GpuInstance } from '../../../../resources/instances/gpu-instance.ts';
 import { firstRan } from '../../../../resources/instances/meter.ts';
-import { instanceUidsOf } from '../../../../resources/pod/owner.ts';
+import { instanceUidOf } from '../../../../resources/pod/owner.ts';
 import type { Ending } from '../endings.ts';
 import type { Observed } from '../observed.ts';
 
@@ -90,6 +90,16 @@ export function isBeingSetUp(pod: Pod): boolean {
   const condition = podCondition(pod, 'PodReadyToStartContainers');
   if (condition !== undefined) return condition.status !== 'True';
   return containerStatuses.length === 0 && initContainerStatuses.length === 0;
+}
+
+/** What the controller manager writes to a claim that has its volume (kubernetes pkg/controller/volume/persistentvolume). */
+const BOUND = 'pv.kubernetes.io/bind-completed';
+
+/** Whether a pod waits for what Events tell of: that its disk is provisioned, or that its node sets it up. */
+export function hasEvents({ instance, disk }: Pick<Observed, 'instance' | 'disk'>, pod: Pod): boolean {
+  if (isBeingSetUp(pod)) return true;
+  if (scheduledCondition(pod)?.status === 'True' || hasEnded(pod)) return false;
+  return instance.status?.diskPersistent === true && disk?.metadata.annotations?.[BOUND] === undefined;
 }
 
 export interface WaitingState {
@@ -247,38 +257,18 @@ export function endingOfMissing(node: Node | undefined): Ending {
   return node !== undefined && isBeingEmptied(node) ? DRAINED : POD_DELETED;
 }
 
-/** Reasons of the kubelet for an image that it can never fetch. */
-const BAD_IMAGE = new Set(['InvalidImageName', 'ErrImageNeverPull']);
 /** Reasons of the kubelet for a container that it cannot create. */
 const NOT_CREATED = new Set(['CreateContainerError', 'CreateContainerConfigError', 'RunContainerError']);
-const PULLING = new Set(['ErrImagePull', 'ImagePullBackOff', 'ImageInspectError', 'RegistryUnavailable']);
-
-export function isPullError(reason: string): boolean {
-  return PULLING.has(reason);
-}
-
-/** What the registry said to the kubelet, and with which Secrets the kubelet asked. */
-export function pullWords(pod: Pod, { container, message }: Pick<WaitingState, 'container' | 'message'>): string {
-  const said = sentence(words(message, 'The image cannot be fetched.'));
-  if (pod.spec?.initContainers?.some(({ name }) => name === container) === true)
-    return `${said} It is an image of Berth: tell the operator of this cluster.`;
-  const names = pod.spec?.imagePullSecrets?.map(({ name }) => name ?? '') ?? [];
-  return names.length === 0
-    ? `${said} If the image is private, name credentials for its registry.`
-    : `${said} The kubelet asked with the imagePullSecrets ${names.join(', ')} and passes over one that does not exist.`;
-}
-
-/** An image reference that the kubelet will never accept. */
-export function isBadImage(reason: string): boolean {
-  return BAD_IMAGE.has(reason);
-}
 
 export function isNotCreated(reason: string): boolean {
   return NOT_CREATED.has(reason);
 }
 
-/** Whether a pod belongs to an instance: the pod names it, or the status names the pod, whatever its marks say. */
+/**
+ * Whether the controller made a pod for an instance: the pod says so where only the controller writes, or the status names
+ * the pod, whatever its marks say.
+ */
 export function isPodOf({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>, pod: Pod): boolean {
-  if (instanceUidsOf(pod).includes(metadata.uid ?? '')) return true;
+  if (metadata.uid !== undefined && instanceUidOf(pod) === metadata.uid) return true;
   return pod.metadata.uid !== undefined && pod.metadata.uid === status?.podUid;
 }

@@ -9,7 +9,8 @@ import { type InstanceState, READY_REASONS } from '../../../../resources/instanc
 import { JUPYTER_MISSING, JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
 import { endingOf } from '../endings.ts';
 import { lossSeen } from '../lost-disk.ts';
-import { isPullError, mainStatus, pullWords, scheduledCondition, waitingState, words } from '../pod/pod-facts.ts';
+import { mainStatus, scheduledCondition, waitingState, words } from '../pod/pod-facts.ts';
+import { isBadImage, isPullError, pullWords } from '../pod/pull-words.ts';
 import { monitoring } from './monitoring.ts';
 import { readyFinding, type Waiting } from './ready.ts';
 
@@ -46,9 +47,10 @@ function imageReady({ pod }: Observed): Found {
   const main = pod && mainStatus(pod);
   if (pod === undefined || main === undefined) return NO_POD;
   const waiting = waitingState(pod);
-  if (waiting !== undefined && (isPullError(waiting.reason) || waiting.reason === 'InvalidImageName')) {
-    const message = isPullError(waiting.reason) ? pullWords(pod, waiting) : words(waiting.message, '');
-    return { status: 'False', reason: waiting.reason, message };
+  if (waiting !== undefined && (isPullError(waiting.reason) || isBadImage(waiting.reason))) {
+    // Some reasons of pulls tell networks from answers.
+    const reason = isBadImage(waiting.reason) ? waiting.reason : 'ImagePullBackOff';
+    return { status: 'False', reason, message: pullWords(pod, waiting) };
   }
   if (main.state?.running !== undefined || main.state?.terminated !== undefined || main.lastState?.terminated) {
     return { status: 'True', reason: 'Present', message: `The node has ${main.image}.` };
@@ -114,13 +116,13 @@ function jupyter({ instance, pod, jupyter: state = 'unseen' }: Observed): Found 
 const HEALTHY: Found = {
   status: 'True',
   reason: 'Healthy',
-  message: 'The kubelet reports the GPUs of the instance as healthy.',
+  message: 'The node reports the GPUs of the instance as healthy.',
 };
 
 const HEALTHY_AGAIN: Found = {
   status: 'True',
   reason: RECOVERED,
-  message: 'The kubelet reports the GPUs of the instance as healthy again.',
+  message: 'The node reports the GPUs of the instance as healthy again.',
 };
 
 /** The condition GPUHealthy; undefined where the kubelet says nothing of the GPUs. */
@@ -131,7 +133,7 @@ export function gpuHealthy(observed: Observed): Found | undefined {
   const { unhealthy, unknown } = health;
   const [first] = unhealthy.toSorted((a, b) => Date.parse(a.since) - Date.parse(b.since));
   if (first !== undefined) {
-    const what = `${gpusAre(unhealthy)} unhealthy, as the device plugin of the node reports.`;
+    const what = `${gpusAre(unhealthy)} unhealthy, as the node reports.`;
     const due = new Date(Date.parse(first.since) + GPU_GRACE_MS).toISOString();
     if (status.ending !== undefined) return { status: 'False', reason: 'Unhealthy', message: what };
     const then =

@@ -22,7 +22,7 @@ function ofGPUs({ status: before = {} }: GpuInstance, { status: after = {} }: Gp
   const known = new Set(before.unhealthyGPUs?.map(({ id }) => id));
   const fresh = after.unhealthyGPUs?.filter(({ id }) => !known.has(id)) ?? [];
   if (fresh.length > 0) {
-    const message = `${gpusAre(fresh)} unhealthy, as the device plugin of the node reports.`;
+    const message = `${gpusAre(fresh)} unhealthy, as the node reports.`;
     return { type: 'Warning', reason: 'GPUBecameUnhealthy', message };
   }
   const recovered = recoveredAt(after);

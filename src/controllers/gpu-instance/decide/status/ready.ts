@@ -11,14 +11,13 @@ import type { Observed } from '../observed.ts';
 import {
   isNotCreated,
   isPodReady,
-  isPullError,
   mainStatus,
   scheduledCondition,
-  pullWords,
   sentence,
   waitingState,
   words,
 } from '../pod/pod-facts.ts';
+import { isPullError, pullWords } from '../pod/pull-words.ts';
 import { nodeLostSince, NODE_GRACE_MS } from '../deadlines.ts';
 import { deletionAt } from '../expiry.ts';
 import { silentSince } from '../silences.ts';
@@ -51,9 +50,10 @@ function ofPod(observed: Observed): Ready {
   }
   const scheduled = scheduledCondition(pod);
   if (scheduled?.status !== 'True') {
-    if (scheduled?.reason !== 'Unschedulable')
-      return { reason: 'Scheduling', message: 'The scheduler is binding the pod.' };
-    return { reason: 'Unschedulable', message: words(scheduled.message, 'The scheduler cannot bind the pod.') };
+    const reason = scheduled?.reason === 'Unschedulable' ? 'Unschedulable' : 'Scheduling';
+    if (trouble !== undefined) return { reason, message: `The disk is not provisioned yet. ${words(trouble, '')}` };
+    if (reason === 'Scheduling') return { reason, message: 'The scheduler is binding the pod.' };
+    return { reason, message: words(scheduled?.message, 'The scheduler cannot bind the pod.') };
   }
   if (isPodReady(pod)) {
     if (login === 'pending') {
@@ -66,7 +66,7 @@ function ofPod(observed: Observed): Ready {
   }
   const waiting = waitingState(pod);
   if (waiting !== undefined && isPullError(waiting.reason)) {
-    return { reason: 'ImagePullBackOff', message: `${waiting.reason}: ${pullWords(pod, waiting)}` };
+    return { reason: 'ImagePullBackOff', message: pullWords(pod, waiting) };
   }
   if (waiting !== undefined && isNotCreated(waiting.reason)) {
     return { reason: 'Starting', message: `${waiting.reason}: ${words(waiting.message, 'the kubelet tries again')}` };
@@ -150,6 +150,7 @@ function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
 function readyOf(observed: Observed, waiting: Waiting | undefined): Ready {
   const { metadata, status } = observed.instance;
   if (metadata.deletionTimestamp !== undefined) {
+    if (waiting?.reason === 'Deleting') return waiting;
     return {
       reason: 'Deleting',
       message: 'The instance is being deleted. Its GPUs are free when its program has ended.',

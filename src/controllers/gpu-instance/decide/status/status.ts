@@ -84,7 +84,7 @@ function haveOthersGivenWay({ instance, othersEnd }: Observed): boolean {
 /** The status for what is seen. Claim, usage and ending are carried over: the controller decided them. */
 export function statusOf(seen: Observed, ssh: SshAddress, waiting?: Waiting): GpuInstanceStatus {
   const observed = { ...seen, instance: withFinish(seen) };
-  const { instance, pod, disk, settings } = observed;
+  const { instance, pod, disk, settings, devices = [] } = observed;
   const {
     template: _t,
     rented: _r,
@@ -117,6 +117,7 @@ export function statusOf(seen: Observed, ssh: SshAddress, waiting?: Waiting): Gp
     ...(observed.reserved !== undefined && { reserved: observed.reserved }),
     ...(haveOthersGivenWay(observed) && { othersEnded: true }),
     ...(unhealthy.length > 0 && { unhealthyGPUs: [...unhealthy] }),
+    ...(devices.length > 0 && { devices: devices.map(({ isTainted: _taint, ...device }) => device) }),
     ...(described !== undefined && {
       image: described.image,
       runtype: described.runtype,

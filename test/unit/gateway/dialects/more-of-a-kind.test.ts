@@ -1,0 +1,251 @@
+/** Further cases of the kinds in which clients and engines were found to differ. */
+import { describe, expect, it } from 'vitest';
+import { parseBody } from '../../../../src/gateway/calls/parse-body.ts';
+import { spliceBody } from '../../../../src/gateway/calls/splice-body.ts';
+import {
+  PassThroughObserver,
+  quirksOf,
+  readAnswer,
+  readUpstreamError,
+  StreamTranslator,
+  translateRequest,
+  translateResponse,
+  type Dialect,
+} from '../../../../src/gateway/dialects/index.ts';
+import { readItems, writeItems } from '../../../../src/gateway/state/item-lines.ts';
+import { chunk, DONE, receive, ROLE, sse } from './engines.ts';
+import { at, contextOf, DIALECTS } from './support.ts';
+
+const BIG = '9223372036854775807';
+const OTHER = quirksOf('unknown', undefined, 'm');
+
+function sent(from: Dialect, to: Dialect, body: object): object {
+  return translateRequest(from, to, { model: 'm', max_tokens: 9, ...body }, { model: 'u', quirks: OTHER });
+}
+
+describe('numbers as they were written', () => {
+  it.each(['1000.0', '1e3', '1000'])('are numbers to the tools that OpenAI defines: %s', (written) => {
+    const call = { name: 'shell', arguments: `{"commands":["ls"],"timeout_ms":${written}}` };
+    const message = { tool_calls: [{ id: 'c', function: call }] };
+    const answer = { choices: [{ finish_reason: 'tool_calls', message }] };
+    const { body } = translateResponse('chat', 'responses', answer, contextOf({ tools: [{ type: 'shell' }] }));
+    expect(at(body, 'output.0.action.timeout_ms')).toBe(1000);
+  });
+
+  it('stay so in fields that nobody here knows, where a body is written anew', () => {
+    const rest = `"documents":[{"id":${BIG}}],"mm_processor_kwargs":{"fps":1.0},"model":"alias"}`;
+    const bytes = Buffer.from(`{"messages":[{"role":"user","content":"${'x'.repeat(5000)}"}],${rest}`);
+    const body = parseBody(bytes) as Record<string, unknown>;
+    const written = spliceBody(bytes, body, { ...body, model: 'u' }).toString();
+    expect(written).toContain(rest.replace('alias', 'u'));
+  });
+
+  it.each(DIALECTS)('stay so in arguments that an engine of responses writes as an object: %s', (client) => {
+    const item = `{"type":"function_call","call_id":"c","name":"f","arguments":{"id":${BIG},"ratio":1.0}}`;
+    const whole = readAnswer(Buffer.from(`{"object":"response","status":"completed","output":[${item}]}`));
+    const answer = JSON.stringify(translateResponse('responses', client, whole, contextOf()).body);
+    const done = `{"type":"response.output_item.done","output_index":0,"item":${item}}`;
+    const translator = new StreamTranslator('responses', client, contextOf());
+    const stream = translator.push(Buffer.from(`data: ${done}\n\n`));
+    for (const text of [answer, stream]) expect(text.replaceAll('\\', '')).toContain(`"id":${BIG},"ratio":1.0`);
+  });
+
+  it('stay so in the tools of a stored conversation', () => {
+    const line = `{"kind":"tools","tools":[{"parameters":{"maximum":${BIG},"multipleOf":1.0}}]}`;
+    expect(writeItems(readItems(line))).toBe(line);
+  });
+});
+
+describe('an answer that was cut or given up is not told as whole', () => {
+  const whole = (from: Dialect, to: Dialect, body: object) => translateResponse(from, to, body, contextOf()).body;
+  const chat = (finish: string) => ({ choices: [{ finish_reason: finish, message: { content: 'x' } }] });
+
+  it.each(['model_length', 'max_tokens', 'MAX_TOKENS', 'model_context_window_exceeded'])('by a limit: %s', (finish) => {
+    expect(at(whole('chat', 'messages', chat(finish)), 'stop_reason')).toBe('max_tokens');
+    expect(at(whole('chat', 'responses', chat(finish)), 'status')).toBe('incomplete');
+    expect(receive('chat', 'messages', ROLE + chunk({ content: 'x' }) + chunk({}, finish) + DONE).stop).toBe(
+      'max_tokens',
+    );
+  });
+
+  it.each(['SAFETY', 'sensitive'])('by a filter: %s', (finish) => {
+    expect(at(whole('chat', 'messages', chat(finish)), 'stop_reason')).toBe('refusal');
+  });
+
+  it.each(['cancelled', 'timeout', 'network_error', 'insufficient_system_resource', 'abort', 'ERROR'])(
+    'by the engine, in any dialect: %s',
+    (reason) => {
+      const message = { content: [{ type: 'text', text: 'x' }], stop_reason: reason };
+      expect(() => whole('chat', 'messages', chat(reason))).toThrow('gave up the answer');
+      expect(() => whole('messages', 'chat', message)).toThrow('gave up the answer');
+      const events: [Dialect, string][] = [
+        ['chat', ROLE + chunk({ content: 'x' }) + chunk({}, reason) + DONE],
+        [
+          'messages',
+          sse({ type: 'message_start', message: {} }) +
+            sse({ type: 'message_delta', delta: { stop_reason: reason } }) +
+            sse({ type: 'message_stop' }),
+        ],
+      ];
+      for (const [dialect, stream] of events)
+        for (const client of DIALECTS) {
+          const translator = new StreamTranslator(dialect, client, contextOf());
+          translator.push(Buffer.from(stream));
+          expect(translator.error?.message).toContain('gave up the answer');
+        }
+    },
+  );
+
+  const response = (status: string) => ({
+    object: 'response',
+    status,
+    error: null,
+    output: [{ type: 'message', content: [{ type: 'output_text', text: 'x' }] }],
+  });
+  const completed = (status: string) =>
+    sse({ type: 'response.created', response: {} }) +
+    sse({ type: 'response.output_text.delta', output_index: 0, delta: 'x' }) +
+    sse({ type: 'response.completed', response: response(status) });
+
+  it.each(['failed', 'cancelled'])('by the status of a response: %s', (status) => {
+    expect(() => whole('responses', 'chat', response(status))).toThrow('gave up the answer');
+    const translator = new StreamTranslator('responses', 'messages', contextOf());
+    translator.push(Buffer.from(completed(status)));
+    expect(translator.error?.status).toBe(502);
+  });
+
+  // vLLM ends each stream of responses with this event.
+  it('by the status of a response in an event that is called completed', () => {
+    expect(receive('responses', 'messages', completed('incomplete')).stop).toBe('max_tokens');
+  });
+
+  it('where another answer to the same call is whole', () => {
+    const answer = (index: number, finish: string | null) =>
+      sse({ id: 'c', choices: [{ index, delta: { content: 'x' }, finish_reason: finish }] });
+    for (const hasSeveral of [false, true]) {
+      const observer = new PassThroughObserver('chat', { hideUsage: true, hasSeveral });
+      for (const event of [answer(0, null), answer(1, null), answer(0, 'stop'), answer(1, null)])
+        observer.push(Buffer.from(event));
+      observer.end();
+      expect(observer.finished).toBe(!hasSeveral);
+    }
+  });
+});
+
+describe('two tools of one name', () => {
+  const fn = (description: string) => ({ name: 'f', description, parameters: {} });
+  const TOOLS: Record<Dialect, (description: string) => object> = {
+    chat: (description) => ({ type: 'function', function: fn(description) }),
+    responses: (description) => ({ type: 'function', ...fn(description) }),
+    messages: (description) => ({ name: 'f', description, input_schema: {} }),
+  };
+
+  it.each(DIALECTS)('are refused also by engines of the same dialect, unless they are one: %s', (dialect) => {
+    const body = { input: 'x', messages: [{ role: 'user', content: 'x' }] };
+    const tool = TOOLS[dialect];
+    expect(() => sent(dialect, dialect, { ...body, tools: [tool('a'), tool('b')] })).toThrow("two are 'f'");
+    expect(() => sent(dialect, dialect, { ...body, tools: [tool('a'), tool('a')] })).not.toThrow();
+  });
+});
+
+describe('a history that began elsewhere', () => {
+  const items = (...input: object[]) =>
+    sent('responses', 'chat', { input: [{ role: 'user', content: 'q' }, ...input] });
+
+  // Clients that store nothing leave ids out, as Codex does.
+  it.each([
+    { type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'x' } },
+    { type: 'file_search_call', queries: ['x'], results: null },
+    { type: 'code_interpreter_call', code: '1', outputs: null },
+    { type: 'image_generation_call', status: 'completed', result: 'aGk=' },
+    { type: 'mcp_call', name: 'look', arguments: '{}', output: 'x' },
+  ])('may have a call without an id: $type', (item) => {
+    const messages = at(items(item, { ...item }), 'messages') as object[];
+    const calls = messages.flatMap((message) => (at(message, 'tool_calls') as object[] | undefined) ?? []);
+    const results = messages.flatMap((message) => at(message, 'tool_call_id') ?? []);
+    expect(calls).toHaveLength(2);
+    expect(results).toEqual(calls.map((call) => at(call, 'id')));
+    expect(new Set(results).size).toBe(2);
+  });
+
+  it('may have arguments as an object, and snapshots of the client', () => {
+    const call = { type: 'function_call', call_id: 'c', name: 'f', arguments: { a: 1 } };
+    const output = { type: 'function_call_output', call_id: 'c', output: 'ok' };
+    const body = items({ type: 'ghost_snapshot', ghost_commit: {} }, call, output);
+    expect(at(body, 'messages.1.tool_calls.0.function.arguments')).toBe('{"a":1}');
+  });
+
+  const chat = (...messages: object[]) =>
+    at(sent('chat', 'messages', { messages: [{ role: 'user', content: 'q' }, ...messages] }), 'messages');
+
+  it('may have calls of functions, which came before tools', () => {
+    const messages = chat(
+      { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{"a":1}' } },
+      { role: 'function', name: 'f', content: '42' },
+      { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{"a":2}' } },
+      { role: 'function', name: 'f', content: '43' },
+    );
+    expect(at(messages, '1.content.0')).toMatchObject({ type: 'tool_use', name: 'f', input: { a: 1 } });
+    expect(at(messages, '2.content.0')).toMatchObject({ type: 'tool_result', content: '42' });
+    expect(at(messages, '3.content.0')).toMatchObject({ input: { a: 2 } });
+    expect(at(messages, '4.content.0')).toMatchObject({ content: '43' });
+  });
+
+  it('may have calls of custom tools', () => {
+    const call = { id: 'c', type: 'custom', custom: { name: 'patch', input: 'raw' } };
+    const messages = chat({ role: 'assistant', content: null, tool_calls: [call] });
+    expect(at(messages, '1.content.0')).toMatchObject({ name: 'patch', input: { input: 'raw' } });
+  });
+
+  it('may have thoughts among its content', () => {
+    const thinking = [{ type: 'text', text: 'hm' }];
+    const content = [
+      { type: 'thinking', thinking },
+      { type: 'text', text: 'yes' },
+    ];
+    expect(at(chat({ role: 'assistant', content }), '1.content')).toMatchObject([{ thinking: 'hm' }, { text: 'yes' }]);
+  });
+
+  it('is refused by name where what was said is kept elsewhere', () => {
+    expect(() => chat({ role: 'assistant', content: null, audio: { id: 'a' } })).toThrow('OpenAI keeps');
+  });
+});
+
+describe('what engines read beside the published fields', () => {
+  const more = {
+    top_k: 5,
+    min_p: 0.1,
+    seed: 7,
+    repetition_penalty: 1.1,
+    chat_template_kwargs: { enable_thinking: false },
+  };
+  it.each(DIALECTS)('reaches them in a translation, too: %s', (dialect) => {
+    const body = { input: 'x', messages: [{ role: 'user', content: 'x' }], tools: [], ...more };
+    expect(sent(dialect, 'chat', body)).toMatchObject(more);
+  });
+
+  it('has a stop for responses as for chat', () => {
+    expect(sent('responses', 'chat', { input: 'x', stop: 'END' })).toMatchObject({ stop: ['END'] });
+    expect(sent('responses', 'messages', { input: 'x', stop: ['END'] })).toMatchObject({ stop_sequences: ['END'] });
+  });
+});
+
+describe('the words that agents need', () => {
+  it.each([
+    "tools.0.function.parameters.properties.local: 'x' is not of type 'string'",
+    'Invalid schema at body.tools.12.function.parameters.properties.internal',
+    'input.3.content.0.private is unknown',
+    'schema.properties.dev is required',
+    'This template requires node v20.1',
+  ])('pass the filter of addresses: %s', (message) => {
+    expect(readUpstreamError(400, JSON.stringify({ error: { message } })).message).toBe(message);
+  });
+
+  it.each(['vllm.internal:8000', 'tools.internal', 'node-1.gpu.local', 'messages.svc.cluster.local'])(
+    'are no addresses: %s',
+    (name) => {
+      const { message } = readUpstreamError(500, JSON.stringify({ error: { message: `cannot reach ${name} now` } }));
+      expect(message).toBe('cannot reach [address] now');
+    },
+  );
+});
