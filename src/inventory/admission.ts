@@ -2,6 +2,7 @@ import type { TenantCeilings } from '../resources/tenants/tenant-limit.ts';
 import { type CeilingRefusal, gpuRefusal, imageRefusal } from './ceilings.ts';
 import { gpuShareOf, type Place, type PlaceRequest, type RefusalReason } from './grant.ts';
 import type { Inventory } from './inventory.ts';
+import type { OfferClass } from './offers.ts';
 import type { Preemption } from './preempt.ts';
 import type { GpuShare } from './tenant-holdings.ts';
 
@@ -41,6 +42,23 @@ export function withinCeilings(
   const { shares, over: without } = overCeilings(supply, terms, request);
   if (without.length === 0 || without.length === shares.length) return { request, without: [] };
   return { request: { ...request, without }, without };
+}
+
+/**
+ * The request without the offers that are refused: a place that is refused is not asked for while another may serve. Where
+ * all are, all stay: {@link admission} says why. With the refusals, in the order of {@link Inventory.candidates}.
+ */
+export function withinOffers<Refusal>(
+  supply: Pick<Inventory, 'candidates'>,
+  request: PlaceRequest,
+  refusalOf: (offer: OfferClass) => Refusal | undefined,
+): { request: PlaceRequest; refused: readonly Refusal[] } {
+  const offers = supply.candidates(request);
+  const found = offers.map((offer) => ({ id: offer.id, refusal: refusalOf(offer) }));
+  const refused = found.flatMap(({ refusal }) => refusal ?? []);
+  if (refused.length === 0 || refused.length === offers.length) return { request, refused };
+  const withoutOffers = found.flatMap(({ id, refusal }) => (refusal === undefined ? [] : [id]));
+  return { request: { ...request, withoutOffers }, refused };
 }
 
 /** A place; or what must make room for it first; or why there is none. */

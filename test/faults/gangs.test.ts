@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import { findCondition } from '../../src/kube/conditions.ts';
-import type { KubeObject } from '../../src/kube/types.ts';
+import { type KubeObject, type Pod, PODS } from '../../src/kube/types.ts';
+import type { Claim } from '../../src/resources/instances/claim.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceStatus } from '../../src/resources/instances/gpu-instance.ts';
+import { firstPodOf, withClaimOf } from '../../src/resources/pod/claim-on-pod.ts';
 import { PRODUCTS, World } from '../simulation/world.ts';
 import { SEED } from './support/seed.ts';
 
@@ -29,6 +31,12 @@ test(
     };
     const ofType = (type: string): GpuInstance[] =>
       api.list<GpuInstance>(GPU_INSTANCES).filter(({ spec }) => spec.type === type);
+    // A start that bears its claim on the pod has it in its status seconds later.
+    const claimOf = (one: GpuInstance): Claim | undefined => {
+      const { namespace } = one.metadata;
+      const pod = api.find<Pod>(PODS, { ...(namespace !== undefined && { namespace }), name: firstPodOf(one) });
+      return withClaimOf(one, pod).status?.claim;
+    };
     const running = (type: string): number =>
       ofType(type).filter((one) => findCondition(one.status?.conditions, 'Ready')?.status === 'True').length;
     try {
@@ -41,7 +49,7 @@ test(
       for (let index = 0; index < NODES; index += 1)
         rent('tenant-1', `gang-${index}`, { type: 'OnDemand', gpu: gpusOf(8, index) });
       await world.time.advance(GRACE_MS + BERTH_MS);
-      const granted = ofType('OnDemand').map(({ status }) => Date.parse(status?.claim?.grantedAt ?? '') - asked);
+      const granted = ofType('OnDemand').map((one) => Date.parse(claimOf(one)?.grantedAt ?? '') - asked);
       expect(granted.filter((ms) => !(ms <= GRACE_MS + BERTH_MS))).toEqual([]);
       // Nobody comes back before all have started, and everybody waits in line after that.
       await world.time.advance(60_000);

@@ -8,10 +8,10 @@ import { A100, claimOn, gpuInstance, gpuNode, gpuPool } from '../../support/inve
 import { policyWorld } from '../../support/policy-world.ts';
 
 const L40S = 'NVIDIA-L40S';
-const PRICES = [
-  { product: A100, onDemand: '2', interruptible: '1' },
-  { product: L40S, onDemand: '1', interruptible: '0' },
-];
+const PRICES = {
+  [A100]: { product: '*', onDemand: '2', interruptible: '1' },
+  [L40S]: { product: '*', onDemand: '1', interruptible: '0' },
+};
 const NODES = ['n', 'm', 'o'];
 
 /** The usual in four of five cases. */
@@ -31,6 +31,8 @@ const tenancy = fc.record({
     fc.record({ node: fc.nat(2), gpus: fc.integer({ min: 1, max: 3 }), type, isOwn: fc.boolean(), hours: fc.nat(3) }),
     { maxLength: 4 },
   ),
+  // A budget in one currency says nothing of a pool in another.
+  currency: fc.constantFrom('USD', 'ZAR'),
   policy: fc.record({
     gpus: fc.constantFrom([], [{ max: 2 }], [{ product: A100, max: 1 }], [{ max: 4 }, { product: L40S, max: 0 }]),
     images: mostly(['*'], ['docker.io/library/*'], []),
@@ -50,7 +52,7 @@ const tenancy = fc.record({
 
 type Tenancy = typeof tenancy extends fc.Arbitrary<infer T> ? T : never;
 
-function worldOf({ nodes, claims, policy }: Tenancy) {
+function worldOf({ nodes, claims, currency, policy }: Tenancy) {
   const world = policyWorld(policy, undefined, undefined, {
     nodes: nodes.map(({ product: labelled, gpus, cordoned }, index) =>
       gpuNode(NODES[index] ?? '', {
@@ -59,7 +61,11 @@ function worldOf({ nodes, claims, policy }: Tenancy) {
         cordoned,
       }),
     ),
-    pools: [gpuPool('default', { prices: PRICES, sizes: [1, 2, 3, 4] })],
+    pools: Object.entries(PRICES).map(([of, prices]) => {
+      const nodeSelector = { 'nvidia.com/gpu.product': of };
+      const paidIn = of === A100 ? currency : 'USD';
+      return gpuPool(of.toLowerCase(), { nodeSelector, prices: [prices], currency: paidIn, sizes: [1, 2, 3, 4] });
+    }),
   });
   world.clock.jumpWall(10 * 24 * 3_600_000);
   for (const [index, { node, gpus, type: of, isOwn, hours }] of claims.entries()) {
@@ -124,4 +130,33 @@ test('nothing is refused that the controller would grant', async () => {
   // It says something of every reason.
   expect([...seen.foreseen].toSorted()).toEqual(['BudgetExceeded', 'NoPlace', 'TenantLimit']);
   expect(seen.granted).toBeGreaterThan(20);
+});
+
+test('a place that a spent budget refuses is not the answer where another is within it', async () => {
+  const one: Tenancy = {
+    nodes: [
+      { product: A100, gpus: 4, cordoned: false },
+      { product: L40S, gpus: 4, cordoned: false },
+    ],
+    claims: [{ node: 1, gpus: 1, type: 'OnDemand', isOwn: true, hours: 3 }],
+    currency: 'ZAR',
+    policy: { gpus: [], images: ['*'], userNamespaces: 'Optional', budget: { costs: [{ currency: 'USD', max: '3' }] } },
+    spec: {
+      gpu: { count: 1 },
+      named: undefined,
+      offer: 'none',
+      type: 'OnDemand',
+      diskGb: undefined,
+      maxPricePerHour: undefined,
+      image: undefined,
+    },
+  };
+  const foreseenFor = async (named: string | undefined) => {
+    const world = worldOf(one);
+    const asking = foreseeRefusal(foreseer(world), 'default', specOf(world, { ...one, spec: { ...one.spec, named } }));
+    await world.clock.advance(200);
+    return asking;
+  };
+  expect(await foreseenFor(L40S)).toMatchObject({ reason: 'BudgetExceeded' });
+  expect(await foreseenFor(undefined)).toBeUndefined();
 });

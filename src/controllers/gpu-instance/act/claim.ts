@@ -1,9 +1,16 @@
-import { admission, overCeilings, placeOf, type Terms, withinCeilings } from '../../../inventory/admission.ts';
+import {
+  admission,
+  overCeilings,
+  placeOf,
+  type Terms,
+  withinCeilings,
+  withinOffers,
+} from '../../../inventory/admission.ts';
 import type { Amounts } from '../../../inventory/amounts.ts';
 import { diskRefusal } from '../../../inventory/ceilings.ts';
 import { gpuShareOf, type Place, type PlaceRequest, reservedOf } from '../../../inventory/grant.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
-import { requestsOf } from '../../../inventory/nodes/node-view.ts';
+import { requestsOf, takesOf } from '../../../inventory/nodes/node-view.ts';
 import { whyOpen } from '../../../inventory/network/words.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
 import type { OfferClass } from '../../../inventory/offers.ts';
@@ -111,12 +118,17 @@ async function preempt(run: Run, observed: WithStored, { place, victims }: Preem
   return { waiting, stored, offered, reserved, othersEnd: true };
 }
 
-/** What a place takes of its node; undefined when the node is gone. */
-function takesOf({ deps }: Run, { node, offerClass, diskPersistent }: Place, settings: Settings): Amounts | undefined {
+/** By `amountsOf`, what a place takes of its node; undefined when the node is gone. */
+function amountsFor(
+  { deps }: Run,
+  { node, offerClass, diskPersistent }: Place,
+  settings: Settings,
+  amountsOf: typeof requestsOf,
+): Amounts | undefined {
   const facts = deps.inventory.viewOf(node)?.facts;
   const resource = facts?.resources.find(({ resourceName }) => resourceName === offerClass.resourceName);
   if (facts === undefined || resource === undefined) return undefined;
-  return requestsOf(facts, { resource, count: offerClass.gpuCount }, diskPersistent ? 0 : settings.diskGb);
+  return amountsOf(facts, { resource, count: offerClass.gpuCount }, diskPersistent ? 0 : settings.diskGb);
 }
 
 /** What the budgets and quotas of the tenant leave of the offers that would serve an instance. */
@@ -148,26 +160,22 @@ function refusalOfOffers({ deps }: Run, { instance, now }: Observed): RefusalOfO
 }
 
 /**
- * The request without the offers that a budget or a quota has no room for: a place that is refused is not asked for while
- * another may serve. Where there is room for none, all stay, and the place that is found says why. Who may have no disk
- * that lasts waits for one, and is not sent where its files are lost.
+ * The request without the offers that a budget or a quota has no room for. Who may have no disk that lasts waits for one,
+ * and is not sent where its files are lost.
  */
 function withinMeans(run: Run, observed: Observed, request: PlaceRequest, isMetered: boolean): Means {
   const { stores, inventory } = run.deps;
   const hasQuota = stores.quotas.by('namespace', observed.instance.metadata.namespace ?? '').length > 0;
-  const offers = isMetered || hasQuota ? inventory.candidates(request) : [];
-  if (offers.length < 2) return { request, over: [] };
-  const refusal = refusalOfOffers(run, observed);
-  const refused = offers.flatMap((offerClass) => refusal(offerClass) ?? []);
+  if (!isMetered && !hasQuota) return { request, over: [] };
+  const { request: left, refused } = withinOffers(inventory, request, refusalOfOffers(run, observed));
   const over = refused.map((one) => one.over);
-  if (over.length === 0 || over.length === offers.length) return { request, over };
-  return { request: { ...request, withoutOffers: over.map(({ offer }) => offer) }, over, why: refused[0]?.message };
+  return { request: left, over, ...(left !== request && { why: refused[0]?.message }) };
 }
 
 /** An instance that waits for quota. */
 function refusalOfQuota(run: Run, asking: Asking, place: Place, settings: Settings): Waits | undefined {
   const quotas = run.deps.stores.quotas.by('namespace', asking.instance.metadata.namespace ?? '');
-  const amounts = quotas.length === 0 ? undefined : takesOf(run, place, settings);
+  const amounts = quotas.length === 0 ? undefined : amountsFor(run, place, settings, requestsOf);
   const message = amounts && quotaRefusal(quotas, amounts);
   if (amounts === undefined || message === undefined) return undefined;
   const over = [{ offer: place.offerClass.id, amounts }, ...besides(asking, place)];
@@ -272,7 +280,9 @@ function waitForRecords(
 ): Waits | undefined {
   const { deps, key } = run;
   const takes =
-    waiting.reason === 'Pending' && isPlaceComing(asking.instance) ? takesOf(run, place, settings) : undefined;
+    waiting.reason === 'Pending' && isPlaceComing(asking.instance)
+      ? amountsFor(run, place, settings, takesOf)
+      : undefined;
   if (takes === undefined) return undefined;
   deps.line.hold(key, { place, takes });
   deps.tenantLine.add(key, { ...asking, over: [{ offer: place.offerClass.id, claim, stop }] });

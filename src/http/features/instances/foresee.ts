@@ -1,9 +1,10 @@
 import type { CeilingsOf } from '../../../access/ceilings.ts';
 import { type BudgetOf, type Price, spentMessage } from '../../../budgets/counted.ts';
 import { tenantBudget } from '../../../budgets/words.ts';
-import { admission, type Terms, withinCeilings } from '../../../inventory/admission.ts';
-import type { Place, PlaceRequest, RefusalReason } from '../../../inventory/grant.ts';
+import { admission, type Terms, withinCeilings, withinOffers } from '../../../inventory/admission.ts';
+import type { PlaceRequest, RefusalReason } from '../../../inventory/grant.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
+import type { OfferClass } from '../../../inventory/offers.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import { priceLimitOf } from '../../../resources/instances/rented.ts';
@@ -13,7 +14,7 @@ const LAG_MS = 200;
 const NO_PLACE: ReadonlySet<RefusalReason> = new Set(['OfferNotFound', 'NoCapacity', 'PriceTooHigh']);
 
 export interface Foreseer {
-  offers: Pick<Inventory, 'grant' | 'preempt' | 'heldBy' | 'sharesFor'>;
+  offers: Pick<Inventory, 'candidates' | 'grant' | 'preempt' | 'heldBy' | 'sharesFor'>;
   ceilings: CeilingsOf;
   budgets: BudgetOf;
   clock: Clock;
@@ -37,8 +38,7 @@ function placeRequest(spec: GpuInstanceSpec): PlaceRequest {
   };
 }
 
-function priceOf({ type }: GpuInstanceSpec, { offerClass }: Place): Price {
-  const { interruptible, onDemand, currency } = offerClass.prices;
+function priceOf({ type }: GpuInstanceSpec, { prices: { interruptible, onDemand, currency } }: OfferClass): Price {
   return { perHour: type === 'Interruptible' ? interruptible : onDemand, currency };
 }
 
@@ -49,16 +49,19 @@ function refusalOf(
 ): Foreseen | undefined {
   const limit = ceilings(namespace);
   const budget = budgets(namespace);
+  const overBudget = (offer: OfferClass): string | undefined =>
+    budget && spentMessage(budget, tenantBudget(limit.policies), priceOf(spec, offer));
   const terms: Terms<string> = {
     namespace,
     limit,
     preempt: (request) => offers.preempt(request),
-    overBudget: (place) => budget && spentMessage(budget, tenantBudget(limit.policies), priceOf(spec, place)),
+    overBudget: ({ offerClass }) => overBudget(offerClass),
   };
   const within = withinCeilings(offers, terms, placeRequest(spec));
   // The API server says which images the tenant may run.
   if ('overImages' in within) return undefined;
-  const found = admission(offers, terms, within.request);
+  const { request } = withinOffers(offers, within.request, overBudget);
+  const found = admission(offers, terms, request);
   if ('overGpus' in found) return { reason: 'TenantLimit', message: found.overGpus.message };
   if ('overBudget' in found) return { reason: 'BudgetExceeded', message: found.overBudget };
   const hasNone = 'refusal' in found && NO_PLACE.has(found.refusal);
