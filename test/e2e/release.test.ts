@@ -28,7 +28,7 @@ import { callAtPrice, deployModel } from './support/model.ts';
 import { reachOf } from './support/network.ts';
 import { openRelease, tryKeys, tryPage } from './support/page.ts';
 import { may } from './support/people.ts';
-import { commandsOf, paste } from './support/paste.ts';
+import { commandsOf, paste, withSignIn } from './support/paste.ts';
 import { NAMESPACE, OTHER, type Release, ROLES, TENANT } from './support/release.ts';
 import { noInstancesIn, Rented } from './support/rented.ts';
 import { reportUse } from './support/review.ts';
@@ -105,10 +105,11 @@ describe('a release on a real node', () => {
   });
 
   it('prints notes whose commands work when they are pasted', async () => {
-    const commands = commandsOf(await release.helm(['get', 'notes', 'berth']));
+    const commands = withSignIn(commandsOf(await release.helm(['get', 'notes', 'berth'])));
     const printed = await paste(commands, { ...inject('e2e'), identity: newIdentity() });
     expect(printed).toContain('gpuinstance.berth.dev/first condition met');
     expect(printed).toContain('NVIDIA-L4');
+    expect(printed).toMatch(/"username":"system:serviceaccount:[^:"]+:first"/);
     expect(printed).toContain('gpuinstance.berth.dev "first" deleted');
   });
 

@@ -15,6 +15,17 @@ export function commandsOf(notes: string): string {
     .join('\n');
 }
 
+/** The commands of the notes; where they name the page and a token, the token signs in to that page. */
+export function withSignIn(commands: string): string {
+  const token = /^kubectl .* create token first .*$/m;
+  const page = /^echo "Open (\S+) and paste the token.*$/m;
+  if (!token.test(commands) || !page.test(commands)) throw new Error('The notes name no page to sign in to.');
+  const signIn = "curl -fsS -H 'content-type: application/json' -H 'x-berth-dashboard: 1' --data @token";
+  return commands
+    .replace(token, (line) => `${line} | sed 's/.*/{"token":"&"}/' > token`)
+    .replace(page, (line, url: string) => `${line}\n${signIn} "${url}/api/session"`);
+}
+
 export interface Desk {
   kubeconfig: string;
   /** Paths of the programs. */
