@@ -64,7 +64,9 @@ function partOf({ instance, claim }: Holder, month: Month, isRecorded: AccountIn
     if (isRecorded(billed.uid, start)) continue;
     ended.push({ owners: ownersOf(billed.interval), amount: amountIn(month, billed), currency });
   }
-  if (claim === undefined || status.ending !== undefined) return { claim, ended, running: undefined };
+  // While no cache shows the claim, the ending is that of the start before.
+  const isEnding = status.claim !== undefined && status.ending !== undefined;
+  if (claim === undefined || isEnding) return { claim, ended, running: undefined };
   const meter = meterOf(claim);
   const isBilled = status.claim !== undefined && !isRecorded(metadata.uid ?? '', status.incarnation ?? 0);
   const msUntil = (moment: number): number => (isBilled ? billedMs(status, moment) : 0);

@@ -70,6 +70,22 @@ describe('a claim', () => {
     });
   });
 
+  it('of a later start does too', async () => {
+    const writing = Promise.withResolvers<void>();
+    const { create, change, reconcile, claimed } = metered(BUDGET, undefined, (path) =>
+      path === '/status' ? writing.promise : Promise.resolve(),
+    );
+    for (const name of ['a', 'b']) {
+      create(name);
+      change(name, { incarnation: 1, ending: { reason: 'NodeLost', message: '', at: '2026-01-01T00:00:00.000Z' } });
+    }
+    const runs = [reconcile('a'), reconcile('b')];
+    await settle();
+    writing.resolve();
+    await Promise.allSettled(runs);
+    expect(claimed()).toEqual(['a']);
+  });
+
   it('of a new leader counts what the leader before granted and the cache does not show yet', async () => {
     const { create, reconcile, claimed, unseen } = metered(BUDGET);
     const granted = held(gpuInstance('old', {}, { claim: claimOn('n') }));
