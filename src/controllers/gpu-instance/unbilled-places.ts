@@ -57,9 +57,7 @@ export class UnbilledPlaces {
     }
     if (before === undefined) return;
     if (!isSame) this.#note(before, unbilledPlaceOfGone(before, this.#deps.clock.now()));
-    const isTakenBack =
-      !isSame || (after.status?.claim === undefined && (isSwitchedOff(after) || isHeldUpByTenant(after)));
-    if (isPlaceComing(before) && isTakenBack && !(isSame && isPlaceComing(after)) && this.#haveOthersEnded(before))
+    if (isPlaceComing(before) && (!isSame || isTakenBack(before, after)) && this.#haveOthersEnded(before))
       this.#noteWithdrawn(before);
     if (haveEndedInVain(before.status, isSame ? (after.status ?? {}) : undefined)) this.#noteWithdrawn(before);
   }
@@ -147,8 +145,13 @@ export class UnbilledPlaces {
   }
 }
 
-/** What a tenant can make an instance wait for, by an edit or by what it has beside it. */
+/**
+ * What a tenant can make an instance wait for, by an edit or by what it has beside it. Pending: a disk of its name that is
+ * being deleted.
+ */
 const BY_TENANT: ReadonlySet<string> = new Set<ReadyReason>([
+  'Pending',
+  'NetworkOpen',
   'TenantLimit',
   'BudgetExceeded',
   'QuotaExceeded',
@@ -161,6 +164,13 @@ const BY_TENANT: ReadonlySet<string> = new Set<ReadyReason>([
 /** Whether an instance waits for what its tenant can bring about. Of one that Berth owes a start Ready says why it does. */
 function isHeldUpByTenant({ status }: GpuInstance): boolean {
   return ['Claimed', 'Ready'].some((type) => BY_TENANT.has(findCondition(status?.conditions, type)?.reason ?? ''));
+}
+
+/** Whether an instance whose place was coming waits for that no more by the doing of its tenant, such as any edit. */
+function isTakenBack(before: GpuInstance, after: GpuInstance): boolean {
+  if (after.status?.claim !== undefined || isPlaceComing(after)) return false;
+  const isEdited = after.status?.observedGeneration !== before.status?.observedGeneration;
+  return isEdited || isSwitchedOff(after) || isHeldUpByTenant(after);
 }
 
 function timeOf(ms: number): string {

@@ -5,8 +5,10 @@ import { endingOf } from '../../../src/controllers/gpu-instance/decide/endings.t
 import { intervalOf } from '../../../src/ledger/interval.ts';
 import { isPlaceComing } from '../../../src/caches/line-order.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
-import { controllerWorld, held } from '../../support/controller-world.ts';
-import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
+import { INDEXES } from '../../../src/caches/indexes.ts';
+import type { NetworkPolicy } from '../../../src/kube/network-policy.ts';
+import { cacheOf, controllerWorld, held } from '../../support/controller-world.ts';
+import { claimOn, gpuInstance, gpuNode } from '../../support/inventory-world.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -131,6 +133,48 @@ test('who takes a request back for which others ended ends nobody for a while, a
   await clock.advance(5 * MINUTE);
   await ask('four', 'debian:12');
   expect(told()).toHaveLength(2);
+});
+
+test.each<[string, Partial<GpuInstance['spec']>]>([
+  ['a disk that no node has', { diskGb: 16_384 }],
+  ['a user namespace that no node has', { hostUsers: false }],
+  ['a RuntimeClass that no pool has', { runtimeClassName: 'kata' }],
+])('who asks for %s once others were told to end takes the request back', async (_what, edit) => {
+  const { ask, asked, deps, instances, reconcile } = world();
+  await ask('one', 'debian:12');
+  const { metadata, spec, ...one } = asked('one');
+  const edited = { ...metadata, generation: (metadata.generation ?? 1) + 1, resourceVersion: '777' };
+  instances.upsert({ ...one, metadata: edited, spec: { ...spec, ...edit } });
+  await reconcile('one', 'attacker');
+  expect(isPlaceComing(asked('one'))).toBe(false);
+  expect(deps.unbilled.preemptingRefusal('attacker', 'debian:12')?.message).toContain('that it took back');
+});
+
+test('who opens its namespace once others were told to end takes the request back', async () => {
+  const { ask, asked, deps, reconcile } = world();
+  await ask('one', 'debian:12');
+  deps.networkPolicies = cacheOf<NetworkPolicy>([], INDEXES.networkPolicies).store;
+  await reconcile('one', 'attacker');
+  expect(ready(asked('one'))?.reason).toBe('NetworkOpen');
+  expect(deps.unbilled.preemptingRefusal('attacker', 'debian:12')?.message).toContain('that it took back');
+});
+
+test('who has a disk of its name deleted once others were told to end takes the request back', async () => {
+  const { ask, asked, deps, disks, reconcile } = world();
+  await ask('one', 'debian:12');
+  disks.upsert({ metadata: { name: 'one-disk', namespace: 'attacker', deletionTimestamp: iso(START) } });
+  await reconcile('one', 'attacker');
+  expect(ready(asked('one'))?.message).toContain('is being deleted');
+  expect(deps.unbilled.preemptingRefusal('attacker', 'debian:12')?.message).toContain('that it took back');
+});
+
+test('a place that does not come is no request that was taken back', async () => {
+  const { ask, asked, deps, nodes, reconcile } = world();
+  await ask('one', 'debian:12');
+  nodes.remove(gpuNode('n'));
+  await reconcile('one', 'attacker');
+  expect(ready(asked('one'))?.reason).toBe('WaitingForCapacity');
+  expect(deps.unbilled.preemptingRefusal('attacker', 'debian:12')).toBeUndefined();
 });
 
 describe('the bill of a start that others ended for', () => {
