@@ -120,6 +120,14 @@ describe('a start whose node was silent', () => {
     expect(billed(over)).toBe(600);
   });
 
+  test('is billed until its program ended where that came before the silence', () => {
+    const terminated = { exitCode: 143, startedAt: EARLIER, finishedAt: at(5) };
+    const main = { name: 'main', image: 'i', imageID: '', ready: false, restartCount: 0, state: { terminated } };
+    const drained = startedPod({ phase: 'Failed', containerStatuses: [main] }, { deletionTimestamp: at(5) });
+    const silent = node('Unknown', 10);
+    expect(billed({ pod: drained, node: { ...silent, spec: { unschedulable: true } } })).toBe(300);
+  });
+
   test('is billed while its kubelet answers, although the node is not ready', () => {
     expect(billed({ instance: instance({ powerState: 'Stopped' }), node: node('False', 10) })).toBe(1800);
   });

@@ -117,7 +117,9 @@ function overspending({ instance, overspent }: Observed): Ending | undefined {
 /** A tenant does not pay for the time in which the node did not answer. */
 function withNodeTime(ending: Ending, observed: Observed): Ending {
   const since = silentSince(observed.instance.status) ?? observed.now;
-  return ending.reason === 'NodeLost' && since < observed.now ? { ...ending, at: since } : ending;
+  // Its program may have ended before the silence.
+  const at = Math.min(since, ending.at ?? since);
+  return ending.reason === 'NodeLost' && since < observed.now ? { ...ending, at } : ending;
 }
 
 function endingOfGonePod({ instance: { metadata, status }, node }: Observed): Ending {
