@@ -90,6 +90,6 @@ export function observed(over: Partial<Observed> = {}): WithStored {
     now,
     stored,
     ...over,
-    instance: withSilences(stored, node, now),
+    instance: withSilences(stored, { node, pod: over.pod }, now),
   };
 }

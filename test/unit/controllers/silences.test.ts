@@ -31,35 +31,45 @@ function instance(spec: Partial<GpuInstanceSpec> = {}, status: GpuInstanceStatus
 
 describe('a node that does not answer', () => {
   test('is silent from when Kubernetes noticed it until it answers', () => {
-    const silent = withSilences(instance(), node('Unknown', 10), NOW);
+    const silent = withSilences(instance(), { node: node('Unknown', 10) }, NOW);
     expect(silent.status?.silences).toEqual([{ from: at(10) }]);
-    expect(withSilences(silent, node('Unknown', 10), NOW + MINUTE)).toBe(silent);
-    const back = withSilences(silent, node('True', 20), NOW);
+    expect(withSilences(silent, { node: node('Unknown', 10) }, NOW + MINUTE)).toBe(silent);
+    const back = withSilences(silent, { node: node('True', 20) }, NOW);
     expect(back.status?.silences).toEqual([{ from: at(10), to: at(20) }]);
-    expect(withSilences(back, node('True', 20), NOW + MINUTE)).toBe(back);
-    const again = withSilences(back, node('Unknown', 25), NOW);
+    expect(withSilences(back, { node: node('True', 20) }, NOW + MINUTE)).toBe(back);
+    const again = withSilences(back, { node: node('Unknown', 25) }, NOW);
     expect(again.status?.silences).toEqual([{ from: at(10), to: at(20) }, { from: at(25) }]);
   });
 
   test('is silent still when its Node object is gone, since when it was silent', () => {
-    const silent = withSilences(instance(), node('Unknown', 10), NOW);
-    expect(withSilences(silent, undefined, NOW).status?.silences).toEqual([{ from: at(10) }]);
-    expect(withSilences(instance(), undefined, NOW).status?.silences).toEqual([{ from: at(30) }]);
+    const silent = withSilences(instance(), { node: node('Unknown', 10) }, NOW);
+    expect(withSilences(silent, { node: undefined }, NOW).status?.silences).toEqual([{ from: at(10) }]);
+    expect(withSilences(instance(), { node: undefined }, NOW).status?.silences).toEqual([{ from: at(30) }]);
   });
 
   test('has no silence while its kubelet says itself that it is not ready', () => {
-    expect(withSilences(instance(), node('False', 10), NOW)).toEqual(instance());
-    const silent = withSilences(instance(), node('Unknown', 10), NOW);
-    expect(withSilences(silent, node('False', 20), NOW).status?.silences).toEqual([{ from: at(10), to: at(20) }]);
+    expect(withSilences(instance(), { node: node('False', 10) }, NOW)).toEqual(instance());
+    const silent = withSilences(instance(), { node: node('Unknown', 10) }, NOW);
+    expect(withSilences(silent, { node: node('False', 20) }, NOW).status?.silences).toEqual([
+      { from: at(10), to: at(20) },
+    ]);
   });
 
   test('makes no silence that overlaps another, ends before it began, or lies in the future, whatever clocks say', () => {
-    const past = withSilences(instance({}, { silences: [{ from: at(5), to: at(12) }] }), node('Unknown', 10), NOW);
+    const past = withSilences(
+      instance({}, { silences: [{ from: at(5), to: at(12) }] }),
+      { node: node('Unknown', 10) },
+      NOW,
+    );
     expect(past.status?.silences?.at(-1)).toEqual({ from: at(12) });
-    const silent = withSilences(instance(), node('Unknown', 10), NOW);
-    expect(withSilences(silent, node('True', 9), NOW).status?.silences).toEqual([{ from: at(10), to: at(30) }]);
-    expect(withSilences(silent, node('True', 40), NOW).status?.silences).toEqual([{ from: at(10), to: at(30) }]);
-    expect(withSilences(instance(), node('Unknown', 40), NOW).status?.silences).toEqual([{ from: at(30) }]);
+    const silent = withSilences(instance(), { node: node('Unknown', 10) }, NOW);
+    expect(withSilences(silent, { node: node('True', 9) }, NOW).status?.silences).toEqual([
+      { from: at(10), to: at(30) },
+    ]);
+    expect(withSilences(silent, { node: node('True', 40) }, NOW).status?.silences).toEqual([
+      { from: at(10), to: at(30) },
+    ]);
+    expect(withSilences(instance(), { node: node('Unknown', 40) }, NOW).status?.silences).toEqual([{ from: at(30) }]);
   });
 
   test('may come and go for ever: the list is bounded, and its sum stays', () => {
@@ -73,10 +83,10 @@ describe('a node that does not answer', () => {
         let [minute, sum] = [0, 0];
         for (const [heard, silent] of flips) {
           minute += heard;
-          seen = withSilences(seen, node('Unknown', minute), Date.parse(at(minute)));
+          seen = withSilences(seen, { node: node('Unknown', minute) }, Date.parse(at(minute)));
           minute += silent;
           sum += silent;
-          seen = withSilences(seen, node('True', minute), Date.parse(at(minute)));
+          seen = withSilences(seen, { node: node('True', minute) }, Date.parse(at(minute)));
           const { silences = [] } = seen.status ?? {};
           expect(silences.length).toBeLessThanOrEqual(16);
           expect(silentMs(silences, Date.parse(EARLIER), Date.parse(at(minute)))).toBe(sum * MINUTE);
@@ -108,6 +118,7 @@ describe('a start whose node was silent', () => {
   const gone = (reason: string) =>
     startedPod({ conditions: [{ type: 'DisruptionTarget', status: 'True', reason }] }, { deletionTimestamp: EARLIER });
   const known = { silences: [{ from: at(10) }], podUid: 'pod-1' };
+  const collected = startedPod(gone('DeletionByPodGC').status, { deletionTimestamp: at(10) });
 
   test.each([
     ['its owner stops it', { instance: instance({ powerState: 'Stopped' }) }],
@@ -115,6 +126,14 @@ describe('a start whose node was silent', () => {
     ['the taint manager deletes its pod', { pod: gone('DeletionByTaintManager') }],
     ['PodGC deletes its pod', { instance: instance({}, known), pod: gone('DeletionByPodGC'), node: undefined }],
     ['another client deletes its pod', { pod: startedPod({}, { deletionTimestamp: EARLIER }) }],
+    [
+      'PodGC deleted its pod and its Node object was gone before anybody looked',
+      { instance: instance(), pod: collected, node: undefined },
+    ],
+    [
+      'its owner stops it after that',
+      { instance: instance({ powerState: 'Stopped' }), pod: collected, node: undefined },
+    ],
     ['pod and Node object are gone', { instance: instance({}, known), pod: undefined, node: undefined }],
   ])('is not billed for the silence when %s', (_name, over) => {
     expect(billed(over)).toBe(600);

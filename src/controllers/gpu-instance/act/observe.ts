@@ -85,7 +85,7 @@ export function observe(deps: InstanceDeps, stored: GpuInstance, knownPods: read
   const pod = pods.find(({ metadata }) => metadata.name === known.status?.podName);
   const nodeName = known.status?.claim?.node ?? pod?.spec?.nodeName;
   const node = nodeName === undefined ? undefined : stores.nodes.get(nodeName);
-  const instance = withSilences(withDiskBack(known, disk), node, now);
+  const instance = withSilences(withDiskBack(known, disk), { node, pod }, now);
   const template = templateOf(deps, instance);
   const offered = looksAtOffers(instance) ? deps.inventory.cheapest(wishFor(instance)) : undefined;
   return {

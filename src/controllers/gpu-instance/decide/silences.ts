@@ -1,10 +1,16 @@
 import { isNodeSilent } from '../../../inventory/nodes/node-state.ts';
 import { findCondition } from '../../../kube/conditions.ts';
-import type { Node } from '../../../kube/types.ts';
+import type { Node, Pod } from '../../../kube/types.ts';
 import { monthIn } from '../../../ledger/month.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
 import { meterBegan } from '../../../resources/instances/meter.ts';
 import { MOST_SILENCES, type Silence } from '../../../resources/instances/silence.ts';
+
+/** The node of the current start, and its pod; undefined when they are gone. */
+interface Seen {
+  node: Node | undefined;
+  pod?: Pod | undefined;
+}
 
 function readyChangedAt(node: Node | undefined): number {
   return Date.parse(findCondition(node?.status?.conditions, 'Ready')?.lastTransitionTime ?? '');
@@ -56,16 +62,21 @@ function bounded(silences: readonly Silence[], status: GpuInstanceStatus): reado
   return counted.length <= MOST_SILENCES ? counted : withoutSmallestGap(counted);
 }
 
+/** When the silence of a node begins that answered until now, milliseconds since the epoch. */
+function beginningOf(node: Node | undefined, pod: Pod | undefined, now: number): number {
+  // The Node object that is gone says nothing. Kubernetes deletes the pods of such a node within a minute.
+  const since = node === undefined ? Date.parse(pod?.metadata.deletionTimestamp ?? '') : readyChangedAt(node);
+  return Number.isFinite(since) ? Math.min(now, since) : now;
+}
+
 /** The silences of the current start until now. The same array when there is nothing new. */
-function silencesOf(status: GpuInstanceStatus, node: Node | undefined, now: number): readonly Silence[] {
+function silencesOf(status: GpuInstanceStatus, { node, pod }: Seen, now: number): readonly Silence[] {
   const known = status.silences ?? [];
   const since = silentSince(status);
   const last = known.at(-1);
-  const changed = readyChangedAt(node);
   if (node === undefined || isNodeSilent(node)) {
     if (since !== undefined) return known;
-    // When the Node object of a node that answered is gone, its silence begins.
-    const began = Number.isFinite(changed) ? Math.min(now, changed) : now;
+    const began = beginningOf(node, pod, now);
     // What was decided of an end stays.
     const notBefore = [status.claim?.grantedAt, last?.to, status.ending?.finishedAt ?? status.ending?.at].map(
       (time) => Date.parse(time ?? '') || 0,
@@ -74,6 +85,7 @@ function silencesOf(status: GpuInstanceStatus, node: Node | undefined, now: numb
     return bounded([...known, { from: new Date(from).toISOString() }], status);
   }
   if (since === undefined || last === undefined) return known;
+  const changed = readyChangedAt(node);
   // The clock of a node may be wrong, and the Node object may be another by now.
   const back = changed > since && changed <= now ? changed : now;
   const to = Math.max(back, Date.parse(status.ending?.at ?? '') || 0);
@@ -82,10 +94,10 @@ function silencesOf(status: GpuInstanceStatus, node: Node | undefined, now: numb
 }
 
 /** The instance with the silences of its node until now; the same object when its status has them. */
-export function withSilences(instance: GpuInstance, node: Node | undefined, now: number): GpuInstance {
+export function withSilences(instance: GpuInstance, seen: Seen, now: number): GpuInstance {
   const { status } = instance;
   if (status?.claim === undefined) return instance;
-  const silences = silencesOf(status, node, now);
+  const silences = silencesOf(status, seen, now);
   if (silences === status.silences || (silences.length === 0 && status.silences === undefined)) return instance;
   return { ...instance, status: { ...status, silences: [...silences] } };
 }
