@@ -199,9 +199,12 @@ describe('the bill of a start that others ended for', () => {
     expect(intervalOf(status, START + HOUR)).toMatchObject({ from: iso(START), byPreemption: true });
   });
 
-  test.each(['ContainerNotCreated', 'NodeLost', 'PlaceLost'])('is none when %s ends it', (reason) => {
-    expect(billOf(reason)).toBe('0.00');
-  });
+  test.each(['ContainerNotCreated', 'NodeLost', 'PlaceLost', 'GPUUnhealthy', 'Preempted'])(
+    'is none when %s ends it',
+    (reason) => {
+      expect(billOf(reason)).toBe('0.00');
+    },
+  );
 
   test('begins with its grant whatever ends it, once its container ran', () => {
     expect(billOf('ContainerNotCreated', { started: iso(START + HOUR / 2) })).toBe('2.00');

@@ -7,7 +7,12 @@ import {
   type GpuInstanceStatus,
   STARTED_BY,
 } from '../../../resources/instances/gpu-instance.ts';
-import { hasNewStartRequest, startHash, withStartRequest } from '../../../resources/instances/instance-state.ts';
+import {
+  hasNewStartRequest,
+  READY_REASONS,
+  startHash,
+  withStartRequest,
+} from '../../../resources/instances/instance-state.ts';
 import { firstRan, meterEnded } from '../../../resources/instances/meter.ts';
 import { podNameOf } from '../../../resources/pod/owner.ts';
 import { type Ending, endingOf, isFaultOfCluster, type SeenEnding, settledEnding } from './endings.ts';
@@ -210,9 +215,10 @@ export function releasedStatus(instance: GpuInstance, ending: SeenEnding, now: n
   };
 }
 
-/** The claim as its bill has it: nobody pays for a start that a fault of the cluster ended before its container ran. */
-function billedClaim(claim: Claim, stages: GpuInstanceStatus['stages'], { reason }: SeenEnding): Claim {
-  if (firstRan(stages) !== undefined || !isFaultOfCluster(reason)) return claim;
+/** The claim as its bill has it: nobody pays for a start that the cluster ended before its container ran. */
+function billedClaim(claim: Claim, stages: GpuInstanceStatus['stages'], { reason, rule }: SeenEnding): Claim {
+  const isInterrupted = READY_REASONS[rule.afterRelease].state === 'interrupted';
+  if (firstRan(stages) !== undefined || !(isInterrupted || isFaultOfCluster(reason))) return claim;
   const { byPreemption: _byPreemption, ...rest } = claim;
   return rest;
 }
