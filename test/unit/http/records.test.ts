@@ -75,6 +75,18 @@ it('names what the same request would get, also where others would end for it', 
   expect(full.message).toContain('No other offer is free either');
 });
 
+it.each<[Partial<GpuInstanceSpec>, string]>([
+  [{ offerId: 2 }, 'GPUs are free, but not on a node that runs pods in user namespaces.'],
+  [{ gpu: { product: 'H100', count: 1 } }, 'GPUs are free, but not on a node that runs pods in user namespaces.'],
+  [{ offerId: 1 }, 'Offer 1 has no free place.'],
+  [{ gpu: { product: 'A100', count: 1 } }, 'No free offer fits.'],
+])('says in the words of the controller why it refused what the offers show as free: %j', (spec, words) => {
+  const message = 'GPUs are free, but not on a node that runs pods in user namespaces.';
+  const ready = { type: 'Ready', status: 'False' as const, reason: 'NoCapacity', message };
+  const status = { conditions: [{ ...ready, lastTransitionTime: '2026-01-01T00:00:00Z' }] };
+  expect(refusal(gpuInstance('one', spec, status), OFFERS, '').message).toContain(`${words} Nothing was rented.`);
+});
+
 it('says that nothing at all is free', () => {
   const { message } = offerUnavailable([offer(1, 0, 1)], { diskGb: 1 }, '');
   expect(message).toBe('No free offer fits. Nothing was rented. No other offer is free either; try again later.');

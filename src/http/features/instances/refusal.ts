@@ -1,5 +1,6 @@
-import { isWithin, priceFor } from '../../../inventory/grant.ts';
+import { fits, isWithin, priceFor } from '../../../inventory/grant.ts';
 import type { Offer } from '../../../inventory/offers.ts';
+import type { PriceLimit } from '../../../resources/instances/rented.ts';
 import type { GpuInstance, GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
 import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
@@ -38,9 +39,23 @@ function hasPlace({ available, availableByPreemption }: Offer, { type = 'OnDeman
   return available > 0 || (type === 'OnDemand' && availableByPreemption > 0);
 }
 
+function maxPriceOf({ maxPricePerHour }: Asked): PriceLimit | undefined {
+  return maxPricePerHour === undefined ? undefined : { perHour: maxPricePerHour, currency: undefined };
+}
+
+/** Whether the offers show a place for what was asked: then only the controller knows why it gave none. */
+function isShown(offers: readonly Offer[], asked: Asked): boolean {
+  const { offerId, gpu, diskGb = 0, type = 'OnDemand' } = asked;
+  const named = offers.filter((offer) => (offerId === undefined ? fits(offer, gpu) : offer.id === offerId));
+  return named.some(
+    (offer) =>
+      hasPlace(offer, asked) && offer.diskGbMax >= diskGb && isWithin(offer, { type, maxPrice: maxPriceOf(asked) }),
+  );
+}
+
 function whatFails(offers: readonly Offer[], asked: Asked): string {
   const { offerId, diskGb = 0, type = 'OnDemand', maxPricePerHour } = asked;
-  const maxPrice = maxPricePerHour === undefined ? undefined : { perHour: maxPricePerHour, currency: undefined };
+  const maxPrice = maxPriceOf(asked);
   if (offerId === undefined)
     return maxPrice === undefined ? 'No free offer fits.' : 'No free offer fits at this price.';
   const named = offers.find(({ id }) => id === offerId);
@@ -78,11 +93,12 @@ export function budgetExceeded(message: string): ApiError {
   return new ApiError('budget_exceeded', `Nothing was rented. ${message}`);
 }
 
-/** The 409 that refuses and lists alternatives. */
-export function offerUnavailable(offers: readonly Offer[], asked: Asked, image: string): ApiError {
+/** The 409 that refuses and lists alternatives. `said`: why the controller refused. */
+export function offerUnavailable(offers: readonly Offer[], asked: Asked, image: string, said?: string): ApiError {
   const near = alternatives(offers, asked);
   const rest = near.length === 0 ? withoutAlternatives(offers, asked) : 'See alternatives for free offers.';
-  return new ApiError('offer_unavailable', `${whatFails(offers, asked)} Nothing was rented. ${rest}`, {
+  const why = said && isShown(offers, asked) ? said : whatFails(offers, asked);
+  return new ApiError('offer_unavailable', `${why} Nothing was rented. ${rest}`, {
     extra: { alternatives: near.map((offer) => toOfferRecord(offer, image)) },
   });
 }
@@ -103,7 +119,8 @@ export function refusal(instance: GpuInstance, offers: readonly Offer[], image: 
     return new ApiError('quota_exceeded', `Nothing was rented. ${message}`);
   if (reason === 'TenantLimit') return tenantLimit(message);
   if (reason === 'BudgetExceeded') return budgetExceeded(message);
-  const unavailable = offerUnavailable(offers, asked, image);
+  const isSaid = reason === 'NoCapacity' || reason === 'WaitingForCapacity';
+  const unavailable = offerUnavailable(offers, asked, image, isSaid ? message : undefined);
   if (reason !== 'OfferChanged') return unavailable;
   const which = offerId === undefined ? 'The cheapest free offer' : `Offer ${offerId} now`;
   const text = `${which} has less disk than offer_disk_space. Nothing was rented. Read the offers again.`;
