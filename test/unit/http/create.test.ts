@@ -39,6 +39,7 @@ function world() {
       grant: () => ({ place: { offerClass: { pool: { name: 'default' }, product: 'A100', gpuCount: 2 } } }),
       heldBy: () => [{ pool: 'default', product: 'A100', gpus: 3 }],
       sharesFor: () => [{ pool: 'default', product: 'A100', gpus: 2 }],
+      candidates: () => [],
     },
     ceilings: () => DEFAULT_CEILINGS,
     budgets: () => undefined,
