@@ -305,6 +305,19 @@ test.each([
   },
 );
 
+test.each([
+  [
+    'was preempted',
+    { incarnation: 1, ending: { reason: 'Preempted', message: '', at: EARLIER } },
+    'Stopped by its owner.',
+  ],
+  ['never had a place', {}, 'The instance was not started.'],
+])('an instance that its owner switches off and that %s says so', (_what, status, message) => {
+  const instance = gpuInstance('one', { powerState: 'Stopped' }, status);
+  const { conditions } = statusOf(observed({ instance }), { host: '', port: 22 });
+  expect(findCondition(conditions, 'Ready')).toMatchObject({ reason: 'Stopped', message });
+});
+
 // The tenant can do nothing about the image of the tools, so its instance must stay switched on and try again.
 test.each([
   ['InvalidImageName', 0],

@@ -89,8 +89,9 @@ function ofPod(observed: Observed): Ready {
   return { reason: 'Starting', message: 'The container starts.' };
 }
 
-function stoppedBy(ending: SeenEnding | undefined): string {
-  if (ending?.reason !== 'Stopped') return 'The instance was not started.';
+function stoppedBy(ending: SeenEnding | undefined, starts: number): string {
+  // One that waited for its next start has no ending that says when.
+  if (ending?.reason !== 'Stopped') return starts === 0 ? 'The instance was not started.' : 'Stopped by its owner.';
   const at = new Date(ending.at).toISOString();
   return `Stopped by its owner on ${at.slice(0, 10)} at ${at.slice(11, 16)} UTC.`;
 }
@@ -103,7 +104,10 @@ function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
   if (isSwitchedOff(instance)) {
     const reason = isOver ? ending.rule.afterRelease : 'Stopped';
     const loss = lossSeen(observed);
-    const said = isOver && ending.reason !== 'Stopped' ? ending.message : (loss?.message ?? stoppedBy(ending));
+    const said =
+      isOver && ending.reason !== 'Stopped'
+        ? ending.message
+        : (loss?.message ?? stoppedBy(ending, instance.status?.incarnation ?? 0));
     const deleted = deletionAt(observed);
     if (deleted !== undefined && Number.isFinite(deleted)) {
       const limit = ending?.reason === 'Idle' ? 'idle timeout' : 'longest duration';
