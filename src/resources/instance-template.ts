@@ -261,10 +261,19 @@ export function withItemsFilled<T extends Pick<TemplateContent, 'env' | 'ports'>
   };
 }
 
-/** `template_hash_id`: 32 hex digits of the SHA-256 of the content without the name. */
+const hashes = new WeakMap<InstanceTemplateSpec, string>();
+
+/**
+ * `template_hash_id`: 32 hex digits of the SHA-256 of the content without the name. Each version of a template is read
+ * once: a list has a thousand, of 64 KiB each.
+ */
 export function templateHash(spec: InstanceTemplateSpec): string {
+  const known = hashes.get(spec);
+  if (known !== undefined) return known;
   const { displayName: _, ...content } = spec;
-  return contentHash(withItemsFilled(content));
+  const hash = contentHash(withItemsFilled(content));
+  hashes.set(spec, hash);
+  return hash;
 }
 
 /** What an instance that starts from the template keeps of it; undefined when that is more than MAX_FROZEN_BYTES. */

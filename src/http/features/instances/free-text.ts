@@ -28,9 +28,13 @@ function textsOf(spec: Texts): string[] {
   return [spec.stats ?? '', spec.requestedRuntype ?? '', ...programTextsOf(spec)];
 }
 
-/** Characters of free text that an instance or a template carries. */
+const lengths = new WeakMap<Texts, number>();
+
+/** Characters of free text that an instance or a template carries, each version of which is read once. */
 export function freeTextOf(spec: Texts): number {
-  return textsOf(spec).reduce((total, { length }) => total + length, 0);
+  const length = lengths.get(spec) ?? textsOf(spec).reduce((total, text) => total + text.length, 0);
+  lengths.set(spec, length);
+  return length;
 }
 
 /** Bytes of a text as the API server writes it into etcd: Go's encoder escapes these characters (encoding/json). */
