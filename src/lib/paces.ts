@@ -24,9 +24,14 @@ export class Paces {
     this.#paidAt.set(owner, Math.max(this.#paidAt.get(owner) ?? now, now) + amount / this.#perMs);
   }
 
+  /** Milliseconds until the owner may take more. */
+  waitMs(owner: string): number {
+    return Math.max(0, (this.#paidAt.get(owner) ?? -Infinity) - AHEAD_MS - this.#clock.monotonic());
+  }
+
   /** Resolves when the owner may take more, or when the signal aborts. */
   async ready(owner: string, signal?: AbortSignal): Promise<void> {
-    const early = (this.#paidAt.get(owner) ?? -Infinity) - AHEAD_MS - this.#clock.monotonic();
+    const early = this.waitMs(owner);
     if (early > 0) await this.#clock.sleep(early, signal);
   }
 }

@@ -35,6 +35,7 @@ import { tenantBodies } from '../interface/bodies/body-shares.ts';
 import { jsonBody } from '../interface/bodies/json-body.ts';
 import { StreamRegistry } from '../interface/events/stream-registry.ts';
 import { objectNames } from '../interface/idempotency.ts';
+import { ListPaces } from '../interface/list-paces.ts';
 import type { CallLimits } from '../interface/request-limit.ts';
 import { Proxies, type Trust } from './proxies.ts';
 import { shareAmongStrangers } from './strangers.ts';
@@ -172,6 +173,7 @@ export function createContext(deps: ApiDeps) {
     logReads: new FairShares(LOG_READS_AT_ONCE, 1),
     logFollows: new FairShares(LOG_FOLLOWS_AT_ONCE, 1),
     logPaces: new Paces(clock, LOG_CHARS_PER_SECOND),
+    listPaces: new ListPaces(clock),
     usageReads: new FairShares(USAGE_READS_AT_ONCE, 1),
     instanceEvents: new InstanceEvents(stores.instances, instances),
     offerEvents: new OfferEvents(deps),

@@ -22,6 +22,7 @@ import { type ApiKey, hashToken } from '../../../src/resources/api-key.ts';
 import type { GpuPool } from '../../../src/resources/gpu-pool.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import type { RegistryCredential } from '../../../src/resources/registry-credential.ts';
+import type { SshKey } from '../../../src/resources/ssh-key.ts';
 import type { Ceilings } from '../../../src/resources/tenants/ceilings.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
@@ -40,6 +41,7 @@ export interface LoneApiOptions {
   instances?: readonly GpuInstance[] | ReadStore<GpuInstance>;
   pods?: readonly Pod[];
   nodes?: readonly Node[];
+  sshKeys?: readonly SshKey[];
   pools?: readonly GpuPool[];
   /** Calls of the API server; without it every call fails. */
   client?: Partial<KubeClient>;
@@ -146,7 +148,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     pods: filled(options.pods ?? [], INDEXES.pods),
     nodes: filled(options.nodes ?? []),
     pools: filled(options.pools ?? [gpuPool('default')]),
-    sshKeys: filled([], INDEXES.sshKeys),
+    sshKeys: filled(options.sshKeys ?? [], INDEXES.sshKeys),
     templates: filled([], INDEXES.templates),
     namespaces: filled([]),
     registries: filled<RegistryCredential>([], INDEXES.registries),

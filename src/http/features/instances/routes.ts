@@ -10,6 +10,7 @@ import { parseDuration } from '../../../resources/schema.ts';
 import { ApiError, type FieldError, validationFailed } from '../../interface/errors/api-error.ts';
 import { lastEventId, wantsEvents } from '../../interface/events/event-stream.ts';
 import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
+import type { ListPaces } from '../../interface/list-paces.ts';
 import { byAge } from '../../interface/objects.ts';
 import { asCreatedBy } from '../../../access/principal.ts';
 import { type Call, route, routeWithBody } from '../../interface/route.ts';
@@ -34,13 +35,20 @@ export interface InstancesContext extends StartBudgetDeps {
   instanceEvents: InstanceEvents;
   instances: InstancePresenter;
   stores: Stores<'instances' | 'sshKeys'>;
+  listPaces: ListPaces;
 }
 
-function stream({ streams, instanceEvents }: InstancesContext, { request, response }: Call, followed: Followed): void {
+function stream(context: InstancesContext, { request, response }: Call, followed: Followed): void {
+  const { streams, instanceEvents, listPaces, stores } = context;
+  const { namespace } = followed;
   // It closed while the instance was looked up: nothing would give back what it holds.
   if (response.destroyed) return;
+  listPaces.require(namespace);
   const opened = streams.open(request, response);
   const unfollow = instanceEvents.follow(followed, lastEventId(request), (event) => {
+    const isList = followed.name === undefined && (event.type === 'snapshot' || event.type === 'resync');
+    const records = isList ? stores.instances.by('namespace', namespace).length : 1;
+    listPaces.count(namespace, records, event.data.length);
     opened.send(event);
     if (event.type === 'deleted' && followed.name !== undefined) opened.end();
   });
@@ -61,11 +69,11 @@ export const listInstancesRoute = route({
   handle(context: InstancesContext, call) {
     const { namespace } = call.caller;
     if (wantsEvents(call.request)) return stream(context, call, { namespace });
-    const sorted = context.stores.instances.by('namespace', namespace).toSorted(byAge);
-    sendList(
-      call.response,
-      sorted.map((one) => context.instances.json(one)),
-    );
+    const write = () => {
+      const sorted = context.stores.instances.by('namespace', namespace).toSorted(byAge);
+      return sorted.map((one) => context.instances.json(one));
+    };
+    sendList(call.response, context.listPaces.take(namespace, write));
   },
 });
 

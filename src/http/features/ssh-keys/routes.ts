@@ -4,6 +4,7 @@ import { SSH_KEYS, type SshKey, sshKeyId } from '../../../resources/ssh-key.ts';
 import { parseSshPublicKey } from '../../../resources/ssh-public-key.ts';
 import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
 import type { ObjectNames } from '../../interface/idempotency.ts';
+import type { ListPaces } from '../../interface/list-paces.ts';
 import { byAge, createOnce, numericIdIn } from '../../interface/objects.ts';
 import { route, routeWithBody } from '../../interface/route.ts';
 import { sendJson, sendList } from '../../interface/send.ts';
@@ -15,6 +16,7 @@ export interface SshKeysContext {
   client: KubeClient;
   idempotentName: ObjectNames;
   stores: Stores<'instances' | 'sshKeys'>;
+  listPaces: ListPaces;
 }
 
 function toJson(key: SshKey): string {
@@ -42,8 +44,9 @@ export const sshKeyRoutes = [
     scope: 'compute:read',
     summary: 'List your SSH keys, oldest first',
     success: { status: 200, schema: sshKeyListSchema, description: 'All SSH keys of the tenant.' },
-    handle({ stores }: SshKeysContext, { response, caller: { namespace } }) {
-      sendList(response, stores.sshKeys.by('namespace', namespace).toSorted(byAge).map(toJson));
+    handle({ stores, listPaces }: SshKeysContext, { response, caller: { namespace } }) {
+      const write = () => stores.sshKeys.by('namespace', namespace).toSorted(byAge).map(toJson);
+      sendList(response, listPaces.take(namespace, write));
     },
   }),
   routeWithBody({
