@@ -310,6 +310,25 @@ describe('places in line', () => {
     expect(line.placeOf(waiting('new', 9, { gpu: a100 }))).toBe(3);
   });
 
+  it('look at the offers once for each instance, however often its tenant lists them', () => {
+    let looks = 0;
+    const watched = OFFERS.map((one) => ({
+      ...one,
+      get gpuCount() {
+        looks += 1;
+        return one.gpuCount;
+      },
+    }));
+    const all = Array.from({ length: 50 }, (_, index) => waiting(`i-${index}`, index, { gpu: h100 }));
+    const line = new Line(all, watched);
+    const built = looks;
+    expect(built).toBe(all.length * OFFERS.length);
+    const places = all.map((one) => line.placeOf(one) ?? 0);
+    expect(places.toSorted((a, b) => a - b)).toEqual(all.map((_, index) => index + 1));
+    for (let again = 0; again < 20; again += 1) expect(all.map((one) => line.placeOf(one))).toEqual(places);
+    expect(looks).toBe(built);
+  });
+
   it('are a millisecond old for each that waits and a second at most, and only of those that wait', async () => {
     const clock = fakeClock();
     const cache = new Cache<GpuInstance>({ indexers: INDEXES.instances, onListenerError: () => undefined });

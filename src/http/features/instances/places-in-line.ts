@@ -28,12 +28,11 @@ function kindsFor(instance: GpuInstance, offers: readonly Offer[]): string[] {
   const { offerId, gpu, type } = instance.spec;
   const maxPrice = priceLimitOf(instance);
   const rented = rentedOf(instance)?.gpus;
-  const isServing = (offer: Offer): boolean => {
-    if (!isWithin(offer, { type, maxPrice })) return false;
+  const isWanted = (offer: Offer): boolean => {
     if (rented !== undefined) return isAsRented(offer, rented);
     return offerId === undefined ? fits(offer, gpu) : offer.id === offerId;
   };
-  const serving = offers.filter(isServing);
+  const serving = offers.filter((offer) => isWanted(offer) && isWithin(offer, { type, maxPrice }));
   return [...new Set(serving.map(kindOf))];
 }
 
@@ -41,15 +40,18 @@ function overlap(kinds: ReadonlySet<string>, others: readonly string[]): boolean
   return others.some((kind) => kinds.has(kind));
 }
 
-/** The line of those who wait for a place, as one moment saw it. */
+/** The line of those who wait for a place, as one moment saw it. A tenant may list a thousand of them without a pause. */
 export class Line {
   readonly #offers: readonly Offer[];
   readonly #groups = new Map<string, Group>();
+  readonly #kinds = new WeakMap<GpuInstance, readonly string[]>();
+  readonly #places = new WeakMap<GpuInstance, { place: number | undefined }>();
 
   constructor(waiting: readonly GpuInstance[], offers: readonly Offer[]) {
     this.#offers = offers;
     for (const instance of waiting.toSorted(compareRanks)) {
       const kinds = kindsFor(instance, offers);
+      this.#kinds.set(instance, kinds);
       const group = this.#groups.get(kinds.join('\n')) ?? { kinds, ranks: [] };
       this.#groups.set(kinds.join('\n'), group);
       group.ranks.push(rankOf(instance));
@@ -61,7 +63,13 @@ export class Line {
    * serve this one too. Undefined when no offer would serve it.
    */
   placeOf(instance: GpuInstance): number | undefined {
-    const wanted = new Set(kindsFor(instance, this.#offers));
+    const { place } = this.#places.get(instance) ?? { place: this.#findPlace(instance) };
+    this.#places.set(instance, { place });
+    return place;
+  }
+
+  #findPlace(instance: GpuInstance): number | undefined {
+    const wanted = new Set(this.#kinds.get(instance) ?? kindsFor(instance, this.#offers));
     if (wanted.size === 0) return undefined;
     const rank = rankOf(instance);
     let place = 1;
