@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import { etagOf } from '../lib/etag.ts';
+import { InTurn } from '../lib/in-turn.ts';
 import { Lru } from '../lib/lru.ts';
 import { Paces } from '../lib/paces.ts';
 
@@ -42,8 +43,7 @@ export class LongLists {
   readonly #kept = new Lru<string, { of: object; until: number; body: Versioned }>(MOST_KEPT);
   /** Those that are about to be written. */
   readonly #awaited = new Map<string, Promise<Versioned>>();
-  /** By tenant: the last of its lists that are about to be written. */
-  readonly #last = new Map<string, Promise<unknown>>();
+  readonly #turns = new InTurn();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -56,25 +56,16 @@ export class LongLists {
     if (kept !== undefined && kept.of === of && this.#clock.monotonic() < kept.until) return kept.body;
     const awaited = this.#awaited.get(key);
     if (awaited !== undefined) return awaited;
-    const written = this.#inTurn(tenant, async () => {
-      await this.#paces.ready(tenant);
-      this.#paces.count(tenant, models);
-      const body = versioned(write());
-      this.#kept.set(key, { of, until: this.#clock.monotonic() + FRESH_MS, body });
-      return body;
-    }).finally(() => this.#awaited.delete(key));
+    const written = this.#turns
+      .run(tenant, async () => {
+        await this.#paces.ready(tenant);
+        this.#paces.count(tenant, models);
+        const body = versioned(write());
+        this.#kept.set(key, { of, until: this.#clock.monotonic() + FRESH_MS, body });
+        return body;
+      })
+      .finally(() => this.#awaited.delete(key));
     this.#awaited.set(key, written);
     return written;
-  }
-
-  async #inTurn<T>(tenant: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#last.get(tenant);
-    const turn = before === undefined ? work() : before.then(work, work);
-    this.#last.set(tenant, turn);
-    try {
-      return await turn;
-    } finally {
-      if (this.#last.get(tenant) === turn) this.#last.delete(tenant);
-    }
   }
 }

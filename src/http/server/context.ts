@@ -12,6 +12,7 @@ import type { CacheName } from '../../caches/table.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import type { KubeClient } from '../../kube/client/client.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { InTurn } from '../../lib/in-turn.ts';
 import { Paces } from '../../lib/paces.ts';
 import { FairShares } from '../../lib/shares.ts';
 import { UnreadAnswers } from '../../lib/unread-answers.ts';
@@ -174,6 +175,7 @@ export function createContext(deps: ApiDeps) {
     logFollows: new FairShares(LOG_FOLLOWS_AT_ONCE, 1),
     logPaces: new Paces(clock, LOG_CHARS_PER_SECOND),
     listPaces: new ListPaces(clock),
+    liveLooks: new InTurn(),
     usageReads: new FairShares(USAGE_READS_AT_ONCE, 1),
     instanceEvents: new InstanceEvents(stores.instances, instances),
     offerEvents: new OfferEvents(deps),

@@ -1,10 +1,14 @@
 import { expect, test } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { findTemplateOf } from '../../../src/http/features/instances/find-template.ts';
+import { missingSshKeys } from '../../../src/http/features/instances/find.ts';
 import type { KubeClient, ListOptions } from '../../../src/kube/client/client.ts';
 import type { Namespace, ObjectRef } from '../../../src/kube/types.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import { type InstanceTemplate, templateHash } from '../../../src/resources/instance-template.ts';
+import type { SshKey } from '../../../src/resources/ssh-key.ts';
+import { InTurn } from '../../../src/lib/in-turn.ts';
+import { settle } from '../../support/fake-clock.ts';
 import { cacheOf } from '../../support/controller-world.ts';
 
 const NEW: InstanceTemplate = {
@@ -24,7 +28,7 @@ function replica(onList: (templates: ReturnType<typeof cacheOf<InstanceTemplate>
     get: () => Promise.resolve(NEW),
   } as unknown as Pick<KubeClient, 'list' | 'get'>;
   const source = { templates: templates.store, namespaces: cacheOf<Namespace>().store, own: 'berth-system' };
-  return { client, templates: source };
+  return { client, templates: source, liveLooks: new InTurn() };
 }
 
 test.each([
@@ -58,7 +62,7 @@ function manyTemplates() {
   } as unknown as Pick<KubeClient, 'list' | 'get'>;
   const templates = cacheOf<InstanceTemplate>([], INDEXES.templates).store;
   const source = { templates, namespaces: cacheOf<Namespace>().store, own: 'berth-system' };
-  return { calls, source: { client, templates: source } };
+  return { calls, source: { client, templates: source, liveLooks: new InTurn() } };
 }
 
 test('a template that is not there costs small pages of names, and one by its id the pages up to it', async () => {
@@ -75,4 +79,35 @@ test('a hash that no template has reads a few templates, however many are new', 
   expect(await findTemplateOf(source, 'me', { templateHashId: 'none' })).toBeUndefined();
   expect(calls.filter(({ name }) => name !== undefined)).toHaveLength(16);
   expect(calls).toHaveLength(17);
+});
+
+test('a tenant looks for one thing at a time that no cache has, and another need not wait for it', async () => {
+  let [underWay, most] = [0, 0];
+  const { promise: open, resolve } = Promise.withResolvers<void>();
+  const client = {
+    list: async () => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      await open;
+      underWay -= 1;
+      return { items: [], resourceVersion: '2' };
+    },
+  } as unknown as KubeClient;
+  const templates = {
+    templates: cacheOf<InstanceTemplate>([], INDEXES.templates).store,
+    namespaces: cacheOf<Namespace>().store,
+    own: 'own',
+  };
+  const sshKeys = cacheOf<SshKey>([], INDEXES.sshKeys).store;
+  const source = { client, templates, stores: { sshKeys }, liveLooks: new InTurn() };
+  const asked = [
+    ...Array.from({ length: 40 }, (_, id) => findTemplateOf(source, 'hostile', { templateId: id })),
+    ...Array.from({ length: 40 }, (_, id) => missingSshKeys(source, 'hostile', [id])),
+    findTemplateOf(source, 'honest', { templateId: 1 }),
+  ];
+  await settle();
+  expect(underWay).toBe(2);
+  resolve();
+  await Promise.all(asked);
+  expect(most).toBe(2);
 });

@@ -3,6 +3,7 @@ import { asCreatedBy } from '../../../access/principal.ts';
 import type { Stores } from '../../../caches/caches.ts';
 import type { TemplateSource } from '../../../caches/templates.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
+import type { InTurn } from '../../../lib/in-turn.ts';
 import { namesTemplate } from '../../../resources/instance-template.ts';
 import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import { requestSpan } from '../../../runtime/tracing/request-span.ts';
@@ -28,6 +29,7 @@ export interface CreateContext extends CreateDeps {
   offers: Inventory;
   defaultImage: string;
   stores: Stores<'instances' | 'sshKeys'>;
+  liveLooks: InTurn;
 }
 
 /** Throws 422 for SSH keys, and 404 for a template, that the tenant does not have. */

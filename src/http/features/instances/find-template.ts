@@ -3,6 +3,7 @@ import type { KubeClient } from '../../../kube/client/client.ts';
 import { everyObject } from '../../../kube/client/every.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { keyOf } from '../../../kube/types.ts';
+import type { InTurn } from '../../../lib/in-turn.ts';
 import { numericId } from '../../../resources/ids.ts';
 import {
   INSTANCE_TEMPLATES,
@@ -20,6 +21,8 @@ const PAGE = 100;
 interface Source {
   client: Pick<KubeClient, 'list' | 'get'>;
   templates: TemplateSource;
+  /** By tenant. */
+  liveLooks: InTurn;
 }
 
 function isNamed({ metadata, spec }: InstanceTemplate, { templateId, templateHashId }: TemplateReference): boolean {
@@ -32,7 +35,7 @@ function isNamed({ metadata, spec }: InstanceTemplate, { templateId, templateHas
  * is found, and only templates are read that it may be.
  */
 async function findNewer(
-  { client, templates }: Source,
+  { client, templates }: Omit<Source, 'liveLooks'>,
   namespace: string,
   reference: TemplateReference,
 ): Promise<InstanceTemplate | undefined> {
@@ -61,9 +64,14 @@ export async function findTemplateOf(
   reference: TemplateReference,
 ): Promise<InstanceTemplate | undefined> {
   if (!namesTemplate(reference)) return undefined;
-  const cached = findTemplate(source.templates, tenant, reference);
-  if (cached !== undefined) return cached;
-  const newer = await findNewer(source, tenant, reference);
-  // While the API server was asked, the watch may have brought the template, which is then not newer than the cache.
-  return newer ?? findTemplate(source.templates, tenant, reference);
+  const cached = (): InstanceTemplate | undefined => findTemplate(source.templates, tenant, reference);
+  return (
+    cached() ??
+    // Whoever names what is not there costs the API server pages of all that the tenant has.
+    source.liveLooks.run(tenant, async () => {
+      const newer = cached() ?? (await findNewer(source, tenant, reference));
+      // While the API server was asked, the watch may have brought the template, which is then not newer than the cache.
+      return newer ?? cached();
+    })
+  );
 }

@@ -5,6 +5,7 @@ import type { KubeClient } from '../../../kube/client/client.ts';
 import { everyObject } from '../../../kube/client/every.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { keyOf } from '../../../kube/types.ts';
+import type { InTurn } from '../../../lib/in-turn.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { SSH_KEYS, type SshKey, sshKeyId } from '../../../resources/ssh-key.ts';
 import { ApiError, type FieldError } from '../../interface/errors/api-error.ts';
@@ -19,8 +20,10 @@ export interface InstanceSource {
 }
 
 interface KeySource {
-  client: KubeClient;
+  client: Pick<KubeClient, 'list'>;
   stores: Stores<'sshKeys'>;
+  /** By tenant. */
+  liveLooks: InTurn;
 }
 
 /** An instance of the tenant: from the cache, else live, because another replica may have just created it. */
@@ -48,27 +51,32 @@ export async function instanceOf(source: InstanceSource, request: Request): Prom
   return instance;
 }
 
+type FoundKeys = Map<number, Pick<SshKey, 'metadata'>>;
+
 /** Metadata of so many keys may have some megabytes. */
 const KEYS_OF_PAGE = 100;
 
 /** SSH keys of the tenant by id: from the cache, else live, of which only the metadata is read. */
 export async function findSshKeys(
-  { client, stores }: KeySource,
+  { client, stores, liveLooks }: KeySource,
   namespace: string,
   ids: readonly number[],
-): Promise<Map<number, Pick<SshKey, 'metadata'>>> {
-  const found = new Map<number, Pick<SshKey, 'metadata'>>();
-  for (const id of ids) {
-    const [key] = stores.sshKeys.by('id', `${namespace}/${id}`);
-    if (key) found.set(id, key);
-  }
-  if (ids.every((id) => found.has(id))) return found;
-  for await (const key of everyObject(client, SSH_KEYS, { namespace, metadataOnly: true, page: KEYS_OF_PAGE })) {
-    const id = sshKeyId(key);
-    if (ids.includes(id)) found.set(id, key);
-    if (ids.every((one) => found.has(one))) break;
-  }
-  return found;
+): Promise<FoundKeys> {
+  const cached = (): FoundKeys =>
+    new Map(ids.flatMap((id) => stores.sshKeys.by('id', `${namespace}/${id}`).map((key) => [id, key] as const)));
+  const hasAll = (found: FoundKeys): boolean => ids.every((id) => found.has(id));
+  const known = cached();
+  if (hasAll(known)) return known;
+  return liveLooks.run(namespace, async () => {
+    const found = cached();
+    if (hasAll(found)) return found;
+    for await (const key of everyObject(client, SSH_KEYS, { namespace, metadataOnly: true, page: KEYS_OF_PAGE })) {
+      const id = sshKeyId(key);
+      if (ids.includes(id)) found.set(id, key);
+      if (hasAll(found)) break;
+    }
+    return found;
+  });
 }
 
 /** One error for each of these ids that no SSH key of the tenant has. */

@@ -3,6 +3,7 @@ import type { KubeClient } from '../../../kube/client/client.ts';
 import { ConflictError, isGone } from '../../../kube/errors.ts';
 import { silentMs } from '../../../ledger/silence.ts';
 import type { Clock } from '../../../lib/clock.ts';
+import type { InTurn } from '../../../lib/in-turn.ts';
 import { GPU_INSTANCES, type GpuInstance, STARTED_BY } from '../../../resources/instances/gpu-instance.ts';
 import { isSwitchedOff } from '../../../resources/instances/instance-state.ts';
 import { meterBegan } from '../../../resources/instances/meter.ts';
@@ -36,6 +37,7 @@ export interface InstancesContext extends StartBudgetDeps {
   instances: InstancePresenter;
   stores: Stores<'instances' | 'sshKeys'>;
   listPaces: ListPaces;
+  liveLooks: InTurn;
 }
 
 function stream(context: InstancesContext, { request, response }: Call, followed: Followed): void {

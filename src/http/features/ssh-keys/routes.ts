@@ -1,5 +1,6 @@
 import type { Stores } from '../../../caches/caches.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
+import type { InTurn } from '../../../lib/in-turn.ts';
 import { SSH_KEYS, type SshKey, sshKeyId } from '../../../resources/ssh-key.ts';
 import { parseSshPublicKey } from '../../../resources/ssh-public-key.ts';
 import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
@@ -17,6 +18,7 @@ export interface SshKeysContext {
   idempotentName: ObjectNames;
   stores: Stores<'instances' | 'sshKeys'>;
   listPaces: ListPaces;
+  liveLooks: InTurn;
 }
 
 function toJson(key: SshKey): string {

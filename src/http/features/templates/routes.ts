@@ -11,6 +11,7 @@ import {
   MAX_FROZEN_BYTES,
   snapshotOf,
 } from '../../../resources/instance-template.ts';
+import type { InTurn } from '../../../lib/in-turn.ts';
 import { toContent } from '../../../wire/to-content.ts';
 import { withoutNulls } from '../../../wire/without-nulls.ts';
 import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
@@ -33,6 +34,7 @@ export interface TemplatesContext {
   client: KubeClient;
   idempotentName: ObjectNames;
   templates: TemplateSource;
+  liveLooks: InTurn;
 }
 
 const EXAMPLES = {
