@@ -64,8 +64,10 @@ function locationBelow(prefix: string, location: string, port: number): string |
   const base = `http://localhost:${port}`;
   const target = URL.canParse(location, base) ? new URL(location, base) : undefined;
   if (target?.origin !== base) return undefined;
+  // A scheme without slashes is relative for readers of http alone: for others, another host begins there.
+  if (/^https?:(?![/\\])/i.test(location)) return undefined;
   // A relative location is relative to a path that already has the prefix.
-  if (!/^(?:https?:)?\//i.test(location)) return location;
+  if (!/^(?:https?:)?[/\\]/i.test(location)) return location;
   return `${prefix}${target.pathname}${target.search}${target.hash}`;
 }
 

@@ -148,6 +148,10 @@ describe('what the client gets', () => {
     ['https://evil.test/', undefined],
     ['//evil.test/', undefined],
     ['/\\evil.test/', undefined],
+    // Relative on a page of http, and another host on one of https.
+    ['http:evil.test/', undefined],
+    ['HTTP:evil.test/', undefined],
+    ['\\lab', '/api/v1/instances/i/proxy/8080/lab'],
     ['data:text/html,x', undefined],
     ['http://localhost:9/', undefined],
   ])('is never sent elsewhere by a call: %s', (location, expected) => {
