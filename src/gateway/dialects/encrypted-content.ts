@@ -13,6 +13,14 @@ export function encodeReasoning(item: ReasoningItem): string {
   return encode({ t: item.text, s: item.signature, r: item.redacted });
 }
 
+/**
+ * The gateway's own signature of thinking, and its data in place of a text. Clients of messages require one and send it back
+ * unchecked, so it has what another vendor sealed.
+ */
+export function ownSeal(opaque?: string): string {
+  return encode({ t: '', o: opaque });
+}
+
 /** The `encrypted_content` of a summary that the gateway had written. */
 export function encodeSummary(text: string): string {
   return encode({ c: text });
@@ -34,13 +42,21 @@ function decode(token: string): Json | undefined {
   return isObject(payload) ? payload : {};
 }
 
-/** The reasoning in an `encrypted_content` or a signature. One that the gateway did not make becomes `opaque`. */
-export function decodeReasoning(token: string): Omit<ReasoningItem, 'kind' | 'id'> {
+type Sealed = Omit<ReasoningItem, 'kind' | 'id'>;
+
+/** The reasoning in an `encrypted_content`. One that the gateway did not make becomes `opaque`. */
+export function decodeReasoning(token: string): Sealed {
+  return decodeOwn(token) ?? { text: '', opaque: token };
+}
+
+/** The reasoning in what the gateway made; undefined for anything else. */
+export function decodeOwn(token: string): Sealed | undefined {
   const payload = decode(token);
-  if (payload === undefined) return { text: '', opaque: token };
+  if (payload === undefined) return undefined;
   return {
     text: typeof payload.t === 'string' ? payload.t : '',
     ...(typeof payload.s === 'string' && { signature: payload.s }),
     ...(typeof payload.r === 'string' && { redacted: payload.r }),
+    ...(typeof payload.o === 'string' && { opaque: payload.o }),
   };
 }

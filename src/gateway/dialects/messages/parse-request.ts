@@ -15,7 +15,7 @@ import {
 import { withoutBillingLine } from '../inspect/billing-line.ts';
 import { isTextType } from '../text-files.ts';
 import type { Quirks } from '../quirks.ts';
-import { decodeReasoning } from '../encrypted-content.ts';
+import { decodeOwn } from '../encrypted-content.ts';
 import { argumentsOf } from '../tool-arguments.ts';
 import type { Step, IrRequest, Part, Tool, ToolChoice } from '../types.ts';
 import { clientTool } from './client-tools.ts';
@@ -134,7 +134,7 @@ function parseAssistant(content: unknown, path: string): Step[] {
       case 'thinking':
         return [parseThinkingBlock(block, at)];
       case 'redacted_thinking':
-        return [{ kind: 'reasoning', text: '', redacted: textValue(block.data) }];
+        return [parseRedacted(textValue(block.data))];
       case 'tool_use':
         return [
           {
@@ -163,11 +163,12 @@ function parseThinkingBlock(block: Json, at: string): Step {
   // What is signed may not be shown.
   const text = signature ? textValue(block.thinking) : stringAt(block.thinking, `${at}.thinking`);
   if (!signature) return { kind: 'reasoning', text };
-  const decoded = decodeReasoning(signature);
   // The gateway's own signatures carry data. Any other is passed on unread.
-  return decoded.opaque === undefined
-    ? { kind: 'reasoning', ...decoded, text }
-    : { kind: 'reasoning', text, signature };
+  return { kind: 'reasoning', ...(decodeOwn(signature) ?? { signature }), text };
+}
+
+function parseRedacted(data: string): Step {
+  return { kind: 'reasoning', text: '', ...(decodeOwn(data) ?? { redacted: data }) };
 }
 
 /** The parts of text, image and plain-text document blocks. */

@@ -1,12 +1,9 @@
 import type { Json } from '../../../lib/json.ts';
-import { encodeReasoning } from '../encrypted-content.ts';
+import { ownSeal } from '../encrypted-content.ts';
 import { MESSAGES_STOP } from '../stop-reason.ts';
 import { inputOf } from '../tool-arguments.ts';
-import type { IrResponse, OutputItem, TranslationContext, Usage } from '../types.ts';
+import type { IrResponse, OutputItem, ReasoningItem, TranslationContext, Usage } from '../types.ts';
 import { renderMessagesUsage } from '../usage.ts';
-
-/** The gateway's own signature. Clients require one and send it back unchecked. */
-export const OWN_SIGNATURE = encodeReasoning({ kind: 'reasoning', text: '' });
 
 /** A whole answer as a messages body. */
 export function renderMessagesResponse(response: IrResponse, context: TranslationContext, usage: Usage): Json {
@@ -60,9 +57,14 @@ function renderBlock(item: OutputItem): Json {
   }
 }
 
-/** A block of reasoning: a thinking block for text, else a redacted one with the data as the engine sent it. */
-export function renderReasoning(item: OutputItem & { kind: 'reasoning' }): Json {
-  const sealed = item.redacted ?? item.opaque;
-  if (item.text === '' && sealed !== undefined) return { type: 'redacted_thinking', data: sealed };
-  return { type: 'thinking', thinking: item.text, signature: item.signature ?? OWN_SIGNATURE };
+/** A block of reasoning: a thinking block for text, else a redacted one with what the engine sealed. */
+export function renderReasoning(item: ReasoningItem): Json {
+  const { text, redacted, opaque } = item;
+  if (text === '' && (redacted ?? opaque) !== undefined)
+    return { type: 'redacted_thinking', data: redacted ?? ownSeal(opaque) };
+  return { type: 'thinking', thinking: text, signature: signatureOf(item) };
+}
+
+export function signatureOf({ signature, opaque }: ReasoningItem): string {
+  return signature ?? ownSeal(opaque);
 }

@@ -5,7 +5,7 @@ import type { Emitter, Ending } from '../stream/emitter.ts';
 import { estimatedUsage } from '../translate-response.ts';
 import type { ClientError, OutputItem, TranslationContext, Usage } from '../types.ts';
 import { renderMessagesUsage } from '../usage.ts';
-import { emptyMessage, OWN_SIGNATURE, renderReasoning } from './render-response.ts';
+import { emptyMessage, renderReasoning, signatureOf } from './render-response.ts';
 
 function event(type: string, fields: string): string {
   return `event: ${type}\ndata: {"type":"${type}"${fields}}\n\n`;
@@ -39,7 +39,7 @@ export class MessagesEmitter implements Emitter {
   close(item: OutputItem, index: number): string {
     const stop = event('content_block_stop', `,"index":${index}`);
     if (item.kind !== 'reasoning' || isSealed(item)) return stop;
-    const signature = JSON.stringify(item.signature ?? OWN_SIGNATURE);
+    const signature = JSON.stringify(signatureOf(item));
     return delta(index, `{"type":"signature_delta","signature":${signature}}`) + stop;
   }
 

@@ -2,7 +2,7 @@ import type { Json } from '../../../lib/json.ts';
 import { unsupported } from '../errors/dialect-error.ts';
 import type { RenderOptions } from '../chat/render-request.ts';
 import { offersTools } from '../refusals.ts';
-import type { HistoryItem, IrRequest, OutputFormat, OutputItem, Part } from '../types.ts';
+import type { HistoryItem, IrRequest, OutputFormat, OutputItem, Part, ReasoningItem } from '../types.ts';
 import { itemId } from '../output-items.ts';
 import { encodeReasoning } from '../encrypted-content.ts';
 import { argumentText } from '../tool-arguments.ts';
@@ -18,7 +18,11 @@ export function renderResponsesRequest(request: IrRequest, options: RenderOption
   if (request.stream) body.stream = true;
   if (request.format !== undefined) body.text = { format: renderFormat(request.format) };
   if (request.reasoning?.enabled === false) body.reasoning = { effort: 'none' };
-  else if (request.reasoning?.effort !== undefined) body.reasoning = { effort: request.reasoning.effort };
+  else if (request.reasoning?.effort !== undefined) {
+    body.reasoning = { effort: request.reasoning.effort };
+    // OpenAI keeps nothing, and gives what its model thought sealed, for the next turn, to who asks for it.
+    if (options.quirks.engine === 'unknown') body.include = ['reasoning.encrypted_content'];
+  }
   if (!offersTools(request, options.quirks)) return body;
   const choice = request.toolChoice;
   body.tools = request.tools.map(({ name, description, parameters, strict }) => ({
@@ -67,16 +71,20 @@ function renderItem(item: HistoryItem, position: number): Json {
     case 'result':
       return { type: 'function_call_output', call_id: item.callId, output: renderOutput(item) };
     default:
-      return {
-        type: 'reasoning',
-        id: idOf(item, position),
-        summary: [],
-        ...(item.text !== '' && { content: [{ type: 'reasoning_text', text: item.text }] }),
-        ...((item.opaque ?? item.signature ?? item.redacted) !== undefined && {
-          encrypted_content: encodeReasoning(item),
-        }),
-      };
+      return { type: 'reasoning', id: idOf(item, position), ...renderReasoning(item) };
   }
+}
+
+/** Who seals what was thought shows no more of it than a summary, and takes none of it in the clear (OpenAI). */
+function renderReasoning(item: ReasoningItem): Json {
+  const { text, opaque, signature, redacted } = item;
+  if (opaque !== undefined)
+    return { summary: text === '' ? [] : [{ type: 'summary_text', text }], encrypted_content: opaque };
+  return {
+    summary: [],
+    ...(text !== '' && { content: [{ type: 'reasoning_text', text }] }),
+    ...((signature ?? redacted) !== undefined && { encrypted_content: encodeReasoning(item) }),
+  };
 }
 
 function idOf(item: OutputItem, position: number): string {

@@ -79,7 +79,7 @@ responses native in all cases. Older releases: \`src/gateway/dialects/quirks.ts\
 | in the answer | the answer repeats the value, and nothing else comes of it |
 | refused | 400, naming the field |
 | shortened | the oldest items are left out, as the field asks |
-| **lost** | left out silently: hints about price, speed, caching, abuse and state at OpenAI and Anthropic; \`seed\` and penalties where the other dialect has no field for them; thinking where the engine has no switch for it. All else that cannot be said to the server is refused |
+| **lost** | left out silently: hints about price, speed, caching, abuse and state at OpenAI and Anthropic; \`seed\` and penalties where the other dialect has no field for them; thinking where the engine has no switch for it, or another model did it. All else is refused |
 
 ## Chat completions
 

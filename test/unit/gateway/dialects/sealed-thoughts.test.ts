@@ -1,0 +1,94 @@
+/** What a model thought, sealed by its vendor or by the gateway, and where it may go. */
+import { describe, expect, it } from 'vitest';
+import {
+  quirksOf,
+  StreamTranslator,
+  translateRequest,
+  translateResponse,
+  type Dialect,
+} from '../../../../src/gateway/dialects/index.ts';
+import { sse } from './engines.ts';
+import { readEvents } from './sse.ts';
+import { at, contextOf } from './support.ts';
+
+const VENDOR = quirksOf('unknown', undefined, 'm');
+const QUESTION = { role: 'user', content: 'q' };
+
+function sent(from: Dialect, to: Dialect, body: object): Record<string, unknown> {
+  return translateRequest(from, to, { model: 'm', max_tokens: 5, ...body }, { model: 'u', quirks: VENDOR });
+}
+
+describe('what OpenAI sealed', () => {
+  const SEALED = 'gAAAAsealed';
+  const CALL = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' };
+
+  function answer(summary: string): object {
+    const parts = summary === '' ? [] : [{ type: 'summary_text', text: summary }];
+    const thought = { type: 'reasoning', id: 'rs_1', summary: parts, encrypted_content: SEALED };
+    return { object: 'response', status: 'completed', output: [thought, CALL] };
+  }
+
+  function streamed(whole: object): string {
+    const items = at(whole, 'output') as object[];
+    const done = items.map((item, index) => sse({ type: 'response.output_item.done', output_index: index, item }));
+    const [first] = items;
+    const text = at(first, 'summary.0.text');
+    const delta =
+      text === undefined ? '' : sse({ type: 'response.reasoning_summary_text.delta', output_index: 0, delta: text });
+    return `${delta}${done.join('')}${sse({ type: 'response.completed', response: whole })}`;
+  }
+
+  /** The content of a message, as its events have it. */
+  function contentOf(stream: string): object[] {
+    const blocks: Record<string, string>[] = [];
+    for (const { data } of readEvents(stream)) {
+      const event = JSON.parse(data) as object;
+      if (at(event, 'type') === 'content_block_start') blocks.push({ ...(at(event, 'content_block') as object) });
+      if (at(event, 'type') !== 'content_block_delta') continue;
+      const { type: _type, ...delta } = at(event, 'delta') as Record<string, string>;
+      const block = blocks.at(-1) ?? {};
+      for (const [name, value] of Object.entries(delta)) block[name] = `${block[name] ?? ''}${value}`;
+    }
+    return blocks.map(({ partial_json: _input, ...block }) => block);
+  }
+
+  it.each(['', 'A summary.'])('comes back to it through a client of messages, with the summary %j', (summary) => {
+    const whole = answer(summary);
+    const message = translateResponse('responses', 'messages', whole, contextOf()).body;
+    const translator = new StreamTranslator('responses', 'messages', contextOf());
+    const stream = translator.push(Buffer.from(streamed(whole))) + translator.end();
+    for (const content of [at(message, 'content') as object[], contentOf(stream)]) {
+      const result = { type: 'tool_result', tool_use_id: 'c', content: 'r' };
+      const messages = [QUESTION, { role: 'assistant', content }, { role: 'user', content: [result] }];
+      expect(at(sent('messages', 'responses', { messages }), 'input.1')).toEqual({
+        type: 'reasoning',
+        id: 'rs_h1',
+        summary: summary === '' ? [] : [{ type: 'summary_text', text: summary }],
+        encrypted_content: SEALED,
+      });
+    }
+  });
+
+  it('is asked for with an effort of reasoning', () => {
+    const body = { messages: [QUESTION], output_config: { effort: 'high' } };
+    expect(sent('messages', 'responses', body).include).toEqual(['reasoning.encrypted_content']);
+    // Models that do not reason refuse it.
+    expect(sent('messages', 'responses', { messages: [QUESTION] }).include).toBeUndefined();
+  });
+
+  // musistudio/claude-code-router#1783: "array too long. Expected an array with maximum length 0"
+  it('comes back to it out of a stored conversation as it was', () => {
+    const { items } = translateResponse('responses', 'responses', answer('A summary.'), contextOf());
+    const body = translateRequest(
+      'responses',
+      'responses',
+      { model: 'm', input: 'x' },
+      { model: 'u', quirks: VENDOR, history: items },
+    );
+    expect(at(body, 'input.0')).toMatchObject({
+      summary: [{ type: 'summary_text', text: 'A summary.' }],
+      encrypted_content: SEALED,
+    });
+    expect(at(body, 'input.0.content')).toBeUndefined();
+  });
+});
