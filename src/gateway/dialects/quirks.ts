@@ -29,6 +29,13 @@ export interface Quirks {
   continuesAnswer: boolean;
   /** Goes on with the start of an answer, token by token as if it had written it itself. */
   goesOn: boolean;
+  /**
+   * It may be a vendor, or stand before one: these take no thoughts but what they sealed themselves, and refuse the whole call
+   * for others.
+   */
+  checksThoughts: boolean;
+  /** Ids of calls have letters, digits, _ and - alone (Anthropic). Kimi knows its calls by ids such as `functions.f:0`. */
+  plainCallIds: boolean;
   /** What its own route of messages puts between two texts of the system; undefined where that is not known. */
   joinsSystem: string | undefined;
   /** The fields of an assistant chat message in which the engine reads replayed reasoning. */
@@ -76,6 +83,8 @@ export function quirksOf(engine: string, version: string | undefined, model: str
     continuesAnswer: known === 'vllm' || known === 'sglang',
     // llama.cpp puts a last assistant message behind the prompt as it is. Harmony has no form for half an answer.
     goesOn: (known === 'vllm' || known === 'sglang' || known === 'llama.cpp') && !/gpt-?oss/i.test(model),
+    checksThoughts: known === 'unknown',
+    plainCallIds: known === 'unknown' && !/kimi/i.test(model),
     joinsSystem: JOINS_SYSTEM[known],
     // vLLM renamed `reasoning_content` to `reasoning`. Each version ignores the field of the other.
     reasoningFields: known === 'vllm' ? ['reasoning', 'reasoning_content'] : ['reasoning_content'],

@@ -6,13 +6,15 @@ import { invalid } from './errors/dialect-error.ts';
 import { excerpt, objectAt, objectsOf, optionalNumber } from './fields.ts';
 import { parseMessagesRequest, refuseMcpServers } from './messages/parse-request.ts';
 import { renderMessagesRequest } from './messages/render-request.ts';
+import { historyForVendor } from './messages/vendor-history.ts';
 import { withoutBillingBlock } from './inspect/billing-line.ts';
 import type { Engine, Quirks } from './quirks.ts';
 import { checkImage, ignoresToolChoice } from './refusals.ts';
 import { asksToCompact } from './responses/compaction.ts';
 import { parseInput } from './responses/parse-items.ts';
 import { parseResponsesRequest, refuseServerState } from './responses/parse-request.ts';
-import { renderItems, renderResponsesRequest } from './responses/render-request.ts';
+import { renderInput, renderResponsesRequest } from './responses/render-request.ts';
+import { inputForVendor } from './responses/vendor-input.ts';
 import type { Dialect, HistoryItem, IrRequest, Step, Tool } from './types.ts';
 
 export interface RequestOptions {
@@ -169,20 +171,26 @@ export function withUsage(options: unknown): Json {
   return options.include_usage === true ? options : { ...options, include_usage: true };
 }
 
-function adjustResponses(body: Json, { model, quirks, history = [], references }: RequestOptions): Json {
+function adjustResponses(body: Json, { model, quirks, history, references }: RequestOptions): Json {
   refuseServerState(body);
   const { previous_response_id: _previous, ...rest } = body;
   const adjusted: Json = { ...rest, model, store: false };
-  const hasReferences = objectsOf(body.input).some((item) => item.type === 'item_reference');
-  const compacts = asksToCompact(body.input);
-  if (compacts) adjusted.tool_choice = 'none';
-  if (hasReferences || compacts) adjusted.input = renderItems([...history, ...parseInput(body.input, references)]);
-  else if (history.length > 0) {
-    const input = typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : (body.input ?? []);
-    adjusted.input = [...renderItems(history), ...(input as unknown[])];
-  }
+  if (asksToCompact(body.input)) adjusted.tool_choice = 'none';
+  adjusted.input = inputWithHistory(body.input, { history, references, quirks });
   applyQuirks(adjusted, body, quirks);
   return adjusted;
+}
+
+function inputWithHistory(
+  input: unknown,
+  { history = [], references, quirks }: Pick<RequestOptions, 'history' | 'references' | 'quirks'>,
+): unknown {
+  const hasReferences = objectsOf(input).some((item) => item.type === 'item_reference');
+  if (hasReferences || asksToCompact(input)) return renderInput([...history, ...parseInput(input, references)], quirks);
+  const given = quirks.checksThoughts ? inputForVendor(input) : input;
+  if (history.length === 0) return given;
+  const own = typeof given === 'string' ? [{ role: 'user', content: given }] : (given ?? []);
+  return [...renderInput(history, quirks), ...(own as unknown[])];
 }
 
 function adjustMessages(body: Json, options: RequestOptions): Json {
@@ -195,6 +203,7 @@ function adjustMessages(body: Json, options: RequestOptions): Json {
     engine: 'unknown',
   });
   if (limit !== undefined) adjusted.max_tokens = limit;
+  if (options.quirks.checksThoughts) adjusted.messages = historyForVendor(body.messages, options.quirks);
   applyQuirks(adjusted, body, options.quirks);
   return adjusted;
 }

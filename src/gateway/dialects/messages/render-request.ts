@@ -8,6 +8,7 @@ import type { IrRequest, OutputItem, Part, Tool } from '../types.ts';
 import type { Quirks } from '../quirks.ts';
 import { inputOf } from '../tool-arguments.ts';
 import { MESSAGES_SAMPLING } from './parse-request.ts';
+import { callIdFor } from './vendor-history.ts';
 
 /** This dialect requires a limit, the others do not. */
 const DEFAULT_MAX_TOKENS = 4096;
@@ -88,26 +89,28 @@ function renderTurns(turns: readonly Turn[], quirks: Quirks): Json[] {
 }
 
 function renderTurn(turn: Turn, quirks: Quirks): Json[] {
-  if (turn.role === 'assistant') return turn.items.flatMap(renderOutput);
+  if (turn.role === 'assistant') return turn.items.flatMap((item) => renderOutput(item, quirks));
   const parts = turn.parts.flatMap((part) => renderPart(part, quirks));
   if (turn.role !== 'tool') return parts;
-  const result: Json = { type: 'tool_result', tool_use_id: turn.callId };
+  const result: Json = { type: 'tool_result', tool_use_id: callIdFor(turn.callId, quirks) };
   result.content = turn.parts.every((part) => part.type === 'text') ? textOf(turn.parts) : parts;
   if (turn.isError) result.is_error = true;
   return [result];
 }
 
-function renderOutput(item: OutputItem): Json[] {
+function renderOutput(item: OutputItem, quirks: Quirks): Json[] {
   switch (item.kind) {
     case 'text':
     case 'refusal':
       return [{ type: 'text', text: item.text }];
     case 'call':
-      return [{ type: 'tool_use', id: item.callId, name: item.name, input: inputOf(item.arguments) }];
+      return [
+        { type: 'tool_use', id: callIdFor(item.callId, quirks), name: item.name, input: inputOf(item.arguments) },
+      ];
     default:
       if (item.redacted !== undefined) return [{ type: 'redacted_thinking', data: item.redacted }];
       // This engine cannot read another vendor's encrypted reasoning.
-      return item.text === '' && item.signature === undefined
+      return item.signature === undefined && (item.text === '' || quirks.checksThoughts)
         ? []
         : [{ type: 'thinking', thinking: item.text, signature: item.signature ?? '' }];
   }

@@ -7,12 +7,14 @@ import { itemId } from '../output-items.ts';
 import { encodeReasoning } from '../encrypted-content.ts';
 import { argumentText } from '../tool-arguments.ts';
 import { resultText } from '../conversation.ts';
+import type { Quirks } from '../quirks.ts';
 
 /** The internal form as a responses body. The engine stores nothing, because the gateway owns the state. */
 export function renderResponsesRequest(request: IrRequest, options: RenderOptions): Json {
   if (request.stop.length > 0)
     throw unsupported('stop', 'This engine has no stop sequences in its responses dialect. Remove them.');
-  const body: Json = { model: options.model, input: renderItems(request.items), store: false, ...request.sampling };
+  const input = renderInput(request.items, options.quirks);
+  const body: Json = { model: options.model, input, store: false, ...request.sampling };
   delete body.top_k;
   if (options.maxTokens !== undefined) body.max_output_tokens = options.maxTokens;
   if (request.stream) body.stream = true;
@@ -21,7 +23,7 @@ export function renderResponsesRequest(request: IrRequest, options: RenderOption
   else if (request.reasoning?.effort !== undefined) {
     body.reasoning = { effort: request.reasoning.effort };
     // OpenAI keeps nothing, and gives what its model thought sealed, for the next turn, to who asks for it.
-    if (options.quirks.engine === 'unknown') body.include = ['reasoning.encrypted_content'];
+    if (options.quirks.checksThoughts) body.include = ['reasoning.encrypted_content'];
   }
   if (!offersTools(request, options.quirks)) return body;
   const choice = request.toolChoice;
@@ -54,6 +56,12 @@ function renderFormat(format: OutputFormat): Json {
 /** Items as `input`. Types and engines require ids and a status in replayed output (vllm-project/vllm#33089). */
 export function renderItems(items: readonly HistoryItem[]): Json[] {
   return items.map(renderItem);
+}
+
+/** The same for a server. Where it checks thoughts, it takes none but what a vendor sealed. */
+export function renderInput(items: readonly HistoryItem[], { checksThoughts }: Quirks): Json[] {
+  const isTaken = (item: HistoryItem): boolean => item.kind !== 'reasoning' || item.opaque !== undefined;
+  return renderItems(checksThoughts ? items.filter(isTaken) : items);
 }
 
 function renderItem(item: HistoryItem, position: number): Json {

@@ -41,7 +41,8 @@ const BASE: Record<Dialect, object> = {
 };
 const STORED = new Map([['msg_1', [{ kind: 'text' as const, text: 'Said before', id: 'msg_1' }]]]);
 const MESSAGE = { role: 'assistant', content: 'Hi', reasoning_content: 'Hm' };
-const ANSWER = { id: 'c', choices: [{ index: 0, message: MESSAGE, finish_reason: 'stop' }] };
+const USAGE = { prompt_tokens: 1, completion_tokens: 1 };
+const ANSWER = { id: 'c', choices: [{ index: 0, message: MESSAGE, finish_reason: 'stop' }], usage: USAGE };
 
 /** A client's dialect, and a server that its calls go to. */
 export interface Way {

@@ -14,13 +14,13 @@ import {
 } from '../../../../src/gateway/dialects/index.ts';
 import { readItems, writeItems } from '../../../../src/gateway/state/item-lines.ts';
 import { chunk, DONE, receive, ROLE, sse } from './engines.ts';
-import { at, contextOf, DIALECTS } from './support.ts';
+import { at, contextOf, DIALECTS, VLLM } from './support.ts';
 
 const BIG = '9223372036854775807';
 const OTHER = quirksOf('unknown', undefined, 'm');
 
-function sent(from: Dialect, to: Dialect, body: object): object {
-  return translateRequest(from, to, { model: 'm', max_tokens: 9, ...body }, { model: 'u', quirks: OTHER });
+function sent(from: Dialect, to: Dialect, body: object, quirks = OTHER): object {
+  return translateRequest(from, to, { model: 'm', max_tokens: 9, ...body }, { model: 'u', quirks });
 }
 
 describe('numbers as they were written', () => {
@@ -203,7 +203,14 @@ describe('a history that began elsewhere', () => {
       { type: 'thinking', thinking },
       { type: 'text', text: 'yes' },
     ];
-    expect(at(chat({ role: 'assistant', content }), '1.content')).toMatchObject([{ thinking: 'hm' }, { text: 'yes' }]);
+    const messages = [
+      { role: 'user', content: 'q' },
+      { role: 'assistant', content },
+    ];
+    expect(at(sent('chat', 'messages', { messages }, VLLM), 'messages.1.content')).toMatchObject([
+      { thinking: 'hm' },
+      { text: 'yes' },
+    ]);
   });
 
   it('is refused by name where what was said is kept elsewhere', () => {

@@ -92,3 +92,94 @@ describe('what OpenAI sealed', () => {
     expect(at(body, 'input.0.content')).toBeUndefined();
   });
 });
+
+/** An answer of a local engine, as a client of this dialect has it. */
+function local(client: Dialect, request: object = {}): unknown {
+  const call = { id: 'functions.f:0', function: { name: 'f', arguments: '{}' } };
+  const message = { reasoning_content: 'Hm.', content: 'Hi', tool_calls: [call] };
+  const whole = { choices: [{ finish_reason: 'tool_calls', message }] };
+  return translateResponse('chat', client, whole, contextOf(request)).body;
+}
+
+/** anomalyco/opencode#44713, openai/codex#8128: the whole conversation is lost there. */
+describe('what another model thought goes to no server that may check seals', () => {
+  const result = (id: string) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: 'r' }] });
+
+  it('in messages, as they are', () => {
+    const content = at(local('messages'), 'content');
+    const kept = { role: 'assistant', content: [{ type: 'thinking', thinking: 'Mine.', signature: 'SIGNED' }] };
+    const thought = { role: 'assistant', content: [(content as object[])[0]] };
+    const messages = [QUESTION, kept, QUESTION, thought, { role: 'assistant', content }, result('functions.f:0')];
+    const body = sent('messages', 'messages', { messages });
+    expect(JSON.stringify(body)).not.toMatch(/berth1|Hm\./);
+    expect(at(body, 'messages.1')).toBe(kept);
+    expect(at(body, 'messages')).toHaveLength(messages.length - 1);
+  });
+
+  it('in messages that nothing is wrong with, which stay the same list', () => {
+    const messages = [QUESTION, { role: 'assistant', content: [{ type: 'text', text: 'Hi' }] }, result('c')];
+    expect(sent('messages', 'messages', { messages }).messages).toBe(messages);
+  });
+
+  it('in messages for a client of chat', () => {
+    const messages = [QUESTION, at(local('chat'), 'choices.0.message'), QUESTION];
+    expect(JSON.stringify(sent('chat', 'messages', { messages }))).not.toContain('Hm.');
+  });
+
+  it('in responses, as they are', () => {
+    const input = [QUESTION, ...(at(local('responses'), 'output') as object[])];
+    const body = sent('responses', 'responses', { input });
+    expect(at(body, 'input')).toEqual(input.toSpliced(1, 1));
+    const sealed = [QUESTION, { type: 'reasoning', summary: [], encrypted_content: 'gAAAA' }];
+    expect(sent('responses', 'responses', { input: sealed }).input).toBe(sealed);
+  });
+
+  it('in responses for a client of messages, or out of a store', () => {
+    const messages = [QUESTION, { role: 'assistant', content: at(local('messages'), 'content') }, QUESTION];
+    expect(JSON.stringify(sent('messages', 'responses', { messages }))).not.toContain('Hm.');
+    const history = [{ kind: 'reasoning' as const, text: 'Hm.' }];
+    const options = { model: 'u', quirks: VENDOR, history };
+    expect(translateRequest('responses', 'responses', { model: 'm', input: 'x' }, options).input).toEqual([
+      { role: 'user', content: 'x' },
+    ]);
+  });
+
+  it('but a summary that the gateway had written is a text there', () => {
+    const summary = { choices: [{ finish_reason: 'stop', message: { content: 'SUMMARY' } }] };
+    const context = contextOf({ input: [QUESTION, { type: 'compaction_trigger' }] });
+    const compact = at(translateResponse('chat', 'responses', summary, context).body, 'output') as object[];
+    const body = sent('responses', 'responses', { input: [...compact, QUESTION] });
+    expect(at(body, 'input.0')).toMatchObject({ type: 'message', role: 'user' });
+    expect(at(body, 'input.0.content.0.text')).toContain('SUMMARY');
+  });
+});
+
+// BerriAI/litellm#34523
+describe('the id of a call that Kimi made', () => {
+  const content = at(local('messages'), 'content') as object[];
+  const messages = [
+    QUESTION,
+    { role: 'assistant', content },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'functions.f:0', content: 'r' }] },
+  ];
+
+  it.each([
+    ['claude-sonnet-5', 'functions_f_0'],
+    ['kimi-k2.5', 'functions.f:0'],
+  ])('is one for %s: %s', (model, id) => {
+    const options = { model, quirks: quirksOf('unknown', undefined, model) };
+    const chat = [
+      QUESTION,
+      at(local('chat'), 'choices.0.message'),
+      { role: 'tool', tool_call_id: 'functions.f:0', content: 'r' },
+    ];
+    for (const [from, body] of [
+      ['messages', { messages }],
+      ['chat', { messages: chat }],
+    ] as const) {
+      const text = JSON.stringify(translateRequest(from, 'messages', { model: 'm', max_tokens: 5, ...body }, options));
+      expect(text).toContain(`"type":"tool_use","id":"${id}"`);
+      expect(text).toContain(`"type":"tool_result","tool_use_id":"${id}"`);
+    }
+  });
+});

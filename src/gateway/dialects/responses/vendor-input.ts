@@ -1,0 +1,24 @@
+import { isObject, type Json } from '../../../lib/json.ts';
+import { decodeOwn, decodeSummary } from '../encrypted-content.ts';
+import { textValue } from '../fields.ts';
+import { parseCompaction } from './compaction.ts';
+import { renderItems } from './render-request.ts';
+
+/**
+ * Input without what this gateway sealed, which came from another server: OpenAI refuses a seal that is not its own. A summary
+ * is a text. The same list where it has neither.
+ */
+export function inputForVendor(input: unknown): unknown {
+  if (!Array.isArray(input)) return input;
+  const given: unknown[] = input;
+  const changed = given.flatMap((item) => (isObject(item) ? changedItem(item) : [item]));
+  return changed.length === given.length && changed.every((item, at) => item === given[at]) ? input : changed;
+}
+
+function changedItem(item: Json): unknown[] {
+  const sealed = textValue(item.encrypted_content);
+  if (item.type === 'reasoning') return decodeOwn(sealed) === undefined ? [item] : [];
+  return item.type === 'compaction' && decodeSummary(sealed) !== undefined
+    ? renderItems([parseCompaction(item)])
+    : [item];
+}
