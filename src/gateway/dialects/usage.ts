@@ -8,7 +8,10 @@ export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined 
   // Servers use the names of another dialect, too: those that are there count.
   const has = (...names: string[]): boolean => names.some((name) => (value[name] ?? undefined) !== undefined);
   const isOpenAi = has('prompt_tokens', 'completion_tokens');
-  if (dialect === 'messages' && !isOpenAi) return parseMessagesUsage(value);
+  // Who counts caches by Anthropic's names counts them beside the input, as Anthropic does.
+  const isAnthropic =
+    has('cache_read_input_tokens', 'cache_creation_input_tokens') && !isObject(value.input_tokens_details);
+  if (!isOpenAi && (dialect === 'messages' || (isAnthropic && has('input_tokens')))) return parseMessagesUsage(value);
   const chat = isOpenAi || (dialect === 'chat' && !has('input_tokens', 'output_tokens'));
   const output = optionalCount(chat ? value.completion_tokens : value.output_tokens);
   // Servers of embeddings and ranks count input alone, some under the name of the total.
@@ -17,11 +20,13 @@ export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined 
   if (input === undefined && output === undefined) return undefined;
   const inputDetails = chat ? value.prompt_tokens_details : value.input_tokens_details;
   const outputDetails = chat ? value.completion_tokens_details : value.output_tokens_details;
+  const cachedTokens = Math.min(detail(inputDetails, 'cached_tokens') || firstCount(value, CACHED), input ?? 0);
+  const written = firstCount(inputDetails, WRITTEN) || firstCount(value, WRITTEN);
   return {
     inputTokens: input ?? 0,
     outputTokens: output ?? 0,
-    cachedTokens: Math.min(detail(inputDetails, 'cached_tokens') || cachedBeside(value), input ?? 0),
-    cacheWriteTokens: detail(inputDetails, 'cache_write_tokens'),
+    cachedTokens,
+    cacheWriteTokens: Math.min(written, (input ?? 0) - cachedTokens),
     reasoningTokens: detail(outputDetails, 'reasoning_tokens'),
   };
 }
@@ -35,7 +40,13 @@ const DETAILS = [
   'input_tokens_details',
   'output_tokens_details',
 ] as const;
-const COUNTS_OF_DETAILS = ['cached_tokens', 'cache_write_tokens', 'reasoning_tokens', 'thinking_tokens'] as const;
+const COUNTS_OF_DETAILS = [
+  'cached_tokens',
+  'cache_write_tokens',
+  'cache_creation_tokens',
+  'reasoning_tokens',
+  'thinking_tokens',
+] as const;
 
 /**
  * The usage that several events of messages report together. Counts are cumulative: a missing one, or one that is no count,
@@ -93,8 +104,11 @@ export function countedWith(tokens: number, usage: Usage): Usage {
 /** Moonshot, DeepSeek, and those who pass on what Anthropic says. */
 const CACHED = ['cached_tokens', 'prompt_cache_hit_tokens', 'cache_read_input_tokens'] as const;
 
-function cachedBeside(value: Json): number {
-  return CACHED.map((name) => optionalCount(value[name]) ?? 0).find((count) => count > 0) ?? 0;
+/** OpenAI, LiteLLM and those who pass on what Anthropic says. */
+const WRITTEN = ['cache_write_tokens', 'cache_creation_tokens', 'cache_creation_input_tokens'] as const;
+
+function firstCount(value: unknown, names: readonly string[]): number {
+  return names.map((name) => detail(value, name)).find((count) => count > 0) ?? 0;
 }
 
 function detail(details: unknown, name: string): number {
@@ -122,7 +136,7 @@ export function renderChatUsage(usage: Usage): Json {
     prompt_tokens: usage.inputTokens,
     completion_tokens: usage.outputTokens,
     total_tokens: usage.inputTokens + usage.outputTokens,
-    prompt_tokens_details: { cached_tokens: usage.cachedTokens },
+    prompt_tokens_details: { cached_tokens: usage.cachedTokens, cache_write_tokens: usage.cacheWriteTokens },
     completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
   };
 }

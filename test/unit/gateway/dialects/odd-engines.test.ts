@@ -149,6 +149,73 @@ describe('usage', () => {
   });
 });
 
+describe('what was written to a cache', () => {
+  const ANTHROPIC = {
+    input_tokens: 5,
+    output_tokens: 3,
+    cache_creation_input_tokens: 1000,
+    cache_read_input_tokens: 2000,
+  };
+  const counts = { inputTokens: 3005, outputTokens: 3, cachedTokens: 2000, cacheWriteTokens: 1000 };
+  const chat = { prompt_tokens: 3005, completion_tokens: 3 };
+  const usages: [string, Dialect, object][] = [
+    ['of Anthropic', 'messages', ANTHROPIC],
+    ['of Anthropic in chat', 'chat', ANTHROPIC],
+    ['of Anthropic in responses', 'responses', ANTHROPIC],
+    ['of OpenAI', 'chat', { ...chat, prompt_tokens_details: { cached_tokens: 2000, cache_write_tokens: 1000 } }],
+    ['of LiteLLM', 'chat', { ...chat, prompt_tokens_details: { cached_tokens: 2000, cache_creation_tokens: 1000 } }],
+    ['of older LiteLLM', 'chat', { ...chat, cache_read_input_tokens: 2000, cache_creation_input_tokens: 1000 }],
+    [
+      'of OpenAI in responses',
+      'responses',
+      {
+        input_tokens: 3005,
+        output_tokens: 3,
+        input_tokens_details: { cached_tokens: 2000, cache_write_tokens: 1000 },
+      },
+    ],
+  ];
+  const told = {
+    chat: { prompt_tokens: 3005, prompt_tokens_details: { cached_tokens: 2000, cache_write_tokens: 1000 } },
+    responses: { input_tokens: 3005, input_tokens_details: { cached_tokens: 2000, cache_write_tokens: 1000 } },
+    messages: ANTHROPIC,
+  };
+
+  it.each(usages)('is counted once, and told in every dialect, in the names %s', (_whose, dialect, usage) => {
+    const whole: Record<Dialect, object> = {
+      chat: { choices: [{ message: { content: 'Hi' }, finish_reason: 'stop' }], usage },
+      responses: { output: [], status: 'completed', usage },
+      messages: { content: [], stop_reason: 'end_turn', usage },
+    };
+    const { output_tokens: _output, ...atStart } = usage as Record<string, unknown>;
+    const streams: Record<Dialect, string> = {
+      chat: ROLE + chunk({ content: 'Hi' }, 'stop') + sse({ id: 'c', choices: [], usage }) + DONE,
+      responses: sse({ type: 'response.completed', response: whole.responses }),
+      messages:
+        sse({ type: 'message_start', message: { usage: { ...atStart, output_tokens: 1 } } }) +
+        sse({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 3 } }) +
+        sse({ type: 'message_stop' }),
+    };
+    for (const client of DIALECTS) {
+      const answer = translateResponse(dialect, client, whole[dialect], contextOf({ messages: [] }));
+      expect(answer.usage).toMatchObject(counts);
+      expect(at(answer.body, 'usage')).toMatchObject(told[client]);
+      const translator = new StreamTranslator(dialect, client, contextOf({ messages: [] }));
+      translator.push(Buffer.from(streams[dialect]));
+      expect(translator.usage).toMatchObject(counts);
+    }
+    const observer = new PassThroughObserver(dialect, { hideUsage: true });
+    observer.push(Buffer.from(streams[dialect]));
+    expect(observer.usage).toMatchObject(counts);
+  });
+
+  it('is never more than what no cache had', () => {
+    const usage = { ...chat, prompt_tokens_details: { cached_tokens: 2500, cache_write_tokens: 3005 } };
+    const answer = { choices: [{ message: { content: 'Hi' }, finish_reason: 'stop' }], usage };
+    expect(translateResponse('chat', 'messages', answer, contextOf()).usage).toMatchObject({ cacheWriteTokens: 505 });
+  });
+});
+
 describe('numbers beyond those of JavaScript', () => {
   const input = '{"id":9223372036854775807,"ratio":1.0}';
 
