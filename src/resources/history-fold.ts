@@ -37,6 +37,7 @@ const ORDINARY: ReadonlySet<string> = new Set<ReadyReason>([
   'Stopped',
   'Expired',
   'Idle',
+  'Completed',
   'Deleting',
 ]);
 

@@ -50,6 +50,13 @@ describe('the history of an instance', () => {
     expect(history.endedAt).toBe(time(20));
   });
 
+  it('warns of no program that ran to its end', () => {
+    const ending = { reason: 'Completed', message: 'The program ended with exit code 0.', at: time(9) };
+    const over = gpuInstance('one', {}, { incarnation: 1, stages: { stopped: time(10) }, ending });
+    const entry = told([10, over])?.entries.find(({ reason }) => reason === 'Completed');
+    expect(entry).toMatchObject({ message: ending.message, type: 'Normal' });
+  });
+
   it('tells what the status says, each with its own time, however late it is written', () => {
     const stages = { accepted: time(0), claimed: time(1), scheduled: time(2), started: time(4), ready: time(6) };
     const ready = {
