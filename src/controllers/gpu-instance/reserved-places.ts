@@ -11,7 +11,7 @@ export interface ReservedPlace extends Reservation, Pick<Place, 'node' | 'offerC
   request: PlaceRequest;
   /** Whether some were told to go for it, whatever the caches show by now. */
   isTold: boolean;
-  /** Until when the place is waited for, milliseconds since the epoch. */
+  /** Until when the place is waited for, monotonic milliseconds. */
   until: number;
 }
 
@@ -31,7 +31,7 @@ export class ReservedPlaces {
     return this.#version;
   }
 
-  /** When the next place is no longer waited for, milliseconds since the epoch; Infinity for never. */
+  /** When the next place is no longer waited for, monotonic milliseconds; Infinity for never. */
   get staleAt(): number {
     return this.#staleAt;
   }

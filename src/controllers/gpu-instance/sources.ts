@@ -82,7 +82,7 @@ class LineAlarm {
     if (line.hasMore) this.#preempting.request();
     // An instance that does not end, and is waited for, makes no change either.
     this.#cancelStale?.();
-    const wait = Math.max(0, line.staleAt - clock.now());
+    const wait = Math.max(0, line.staleAt - clock.monotonic());
     this.#cancelStale = Number.isFinite(wait) ? clock.setTimeout(() => this.#look(), wait) : undefined;
   }
 }

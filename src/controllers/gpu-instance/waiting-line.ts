@@ -84,7 +84,7 @@ const LAST = '~';
  */
 export class WaitingLine {
   readonly #inventory: Supply;
-  readonly #clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #waiters = new Map<string, Waiter>();
   readonly #groups = new Map<string, Group>();
   readonly #reserved = new ReservedPlaces();
@@ -92,7 +92,7 @@ export class WaitingLine {
   readonly #lapsed = new Set<string>();
   /** Keys of the instances that other offers serve than their status may say. */
   readonly #regrouped = new Set<string>();
-  /** Ranks of instances that are expected, by key, and until when, milliseconds since the epoch. */
+  /** Ranks of instances that are expected, by key, and until when, monotonic milliseconds. */
   readonly #expected = new Map<string, string>();
   #expectedUntil = Number.POSITIVE_INFINITY;
   /** The offers that the groups were made from. */
@@ -101,7 +101,7 @@ export class WaitingLine {
   #rest: { group: string; rank: string } | undefined;
   #onChange: () => void = () => undefined;
 
-  constructor(inventory: Supply, clock: Pick<Clock, 'now' | 'monotonic'>) {
+  constructor(inventory: Supply, clock: Pick<Clock, 'monotonic'>) {
     this.#inventory = inventory;
     this.#clock = clock;
   }
@@ -167,7 +167,7 @@ export class WaitingLine {
    */
   expect(key: string, instance: GpuInstance): void {
     this.#expected.set(key, rankOf(instance));
-    this.#expectedUntil = this.#clock.now() + LEAVING_MS;
+    this.#expectedUntil = this.#clock.monotonic() + LEAVING_MS;
   }
 
   /** The place that is reserved for an instance. */
@@ -314,7 +314,7 @@ export class WaitingLine {
     return this.#rest !== undefined;
   }
 
-  /** When a place or an instance that is waited for is to be looked at again, milliseconds since the epoch; Infinity for never. */
+  /** When a place or an instance that is waited for is to be looked at again, monotonic milliseconds; Infinity for never. */
   get staleAt(): number {
     return Math.min(this.#reserved.staleAt, this.#expected.size === 0 ? Number.POSITIVE_INFINITY : this.#expectedUntil);
   }
@@ -338,7 +338,7 @@ export class WaitingLine {
       }
       for (const { waiters } of this.#groups.values()) waiters.sort((a, b) => compareText(a.rank, b.rank));
     }
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     const lapsed = this.#reserved.expire(now);
     for (const key of lapsed) this.#lapsed.add(key);
     const isOver = this.#expected.size > 0 && now >= this.#expectedUntil;
@@ -434,7 +434,7 @@ export class WaitingLine {
       takes,
       victims: new Set(victims.map((victim) => victim.key)),
       isTold: isTold || (own?.isTold === true && own.node === place.node),
-      until: this.#clock.now() + LEAVING_MS,
+      until: this.#clock.monotonic() + LEAVING_MS,
     });
   }
 

@@ -602,4 +602,16 @@ describe('preemption', () => {
     serve();
     expect(holding()).toEqual([first]);
   });
+
+  test('nor after a minute in which somebody set the clock back by hours', () => {
+    const { line, going, leave, holding, serve, clock } = fullWorld('big');
+    line.expect('default/gone', gpuInstance('gone'));
+    line.pause('default/big');
+    const [first = ''] = going();
+    leave(first);
+    clock.now = () => clock.at - 3 * 3_600_000;
+    clock.at += 60_000;
+    serve();
+    expect(holding()).toEqual([first]);
+  });
 });
