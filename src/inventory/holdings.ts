@@ -128,6 +128,12 @@ export function takenOn(
   return used;
 }
 
+/** What a claim leaves to others of its node when it is given back: a device that is tainted goes to nobody. */
+export function leftBy(facts: NodeFacts, { claim, ephemeralGb, instance, podUid }: ClaimHolding): Amounts {
+  const own = facts.located.filter((one) => one.pod === podUid || one.instance === instance);
+  return own.reduce((left, { sick }) => subtractAmounts(left, sick), amountsOfClaim(facts, claim, ephemeralGb));
+}
+
 /**
  * A node as the offers show it. What others leave for waiting instances is not free once they have left: those who
  * leave, and those who wait, count for the same GPUs.

@@ -9,8 +9,8 @@ import {
   type Reservation,
   type ReservedOn,
 } from './grant.ts';
-import type { ClaimHolding } from './holdings.ts';
-import { amountsOfClaim, type NodeView, placesOn, type Share, takesOf } from './nodes/node-view.ts';
+import { type ClaimHolding, leftBy } from './holdings.ts';
+import { type NodeView, placesOn, type Share, takesOf } from './nodes/node-view.ts';
 import type { OfferClass } from './offers.ts';
 
 /** What makes room for an on-demand instance. */
@@ -77,10 +77,7 @@ function yieldedOn(view: NodeView, resourceName: string, claimsOn: PreemptOption
   yielded.set(view, known);
   if (!known.has(resourceName)) {
     const yielding = movableOn(view, claimsOn).interruptible.filter(({ claim }) => claim.resourceName === resourceName);
-    const used = yielding.reduce(
-      (left, { claim, ephemeralGb }) => subtractAmounts(left, amountsOfClaim(view.facts, claim, ephemeralGb)),
-      view.used,
-    );
+    const used = yielding.reduce((left, holding) => subtractAmounts(left, leftBy(view.facts, holding)), view.used);
     known.set(resourceName, yielding.length === 0 ? undefined : { ...view, used });
   }
   return known.get(resourceName);
@@ -119,8 +116,8 @@ class Room {
     for (const { takes } of reserved) this.#used = addAmounts(this.#used, takes);
   }
 
-  without({ claim, ephemeralGb }: ClaimHolding): void {
-    this.#used = subtractAmounts(this.#used, amountsOfClaim(this.#view.facts, claim, ephemeralGb));
+  without(holding: ClaimHolding): void {
+    this.#used = subtractAmounts(this.#used, leftBy(this.#view.facts, holding));
   }
 
   /** GPUs that the request needs and the node does not have free. */
@@ -160,7 +157,8 @@ function* rooms(market: Market, request: PlaceRequest, { claimsOn, reservedOn, n
         for (const holding of going) room.without(holding);
         return room;
       };
-      yield { offerClass, resource, interruptible, isComing: going.length > 0 || orFree, open };
+      const gain = (holding: ClaimHolding): number => leftBy(view.facts, holding)[offerClass.resourceName] ?? 0;
+      yield { offerClass, resource, interruptible, isComing: going.length > 0 || orFree, open, gain };
     }
   }
 }
@@ -176,15 +174,16 @@ export function preempt(market: Market, request: PlaceRequest, options: PreemptO
     if (found !== undefined) return { ...found, victims: [] };
   }
   let best: Preemption | undefined;
-  for (const { offerClass, resource, interruptible, open } of all) {
+  for (const { resource, interruptible, open, gain } of all) {
     const room = open();
     const victims: ClaimHolding[] = [];
     let missing = room.missing;
     let removed = 0;
     for (const holding of interruptible) {
-      if (holding.claim.resourceName !== offerClass.resourceName) continue;
+      const gpus = gain(holding);
+      if (gpus <= 0) continue;
       victims.push(holding);
-      missing -= holding.claim.gpuCount;
+      missing -= gpus;
       if (missing > 0) continue;
       if (best !== undefined && !isMilder(victims, best.victims)) break;
       for (; removed < victims.length; removed += 1) room.without(victims[removed] ?? holding);

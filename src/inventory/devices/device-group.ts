@@ -18,6 +18,8 @@ export interface LocatedDevices {
   readonly pod: string;
   readonly instance: string | undefined;
   readonly gpus: number;
+  /** Those of them that are tainted: nobody gets them afterwards. */
+  readonly sick: number;
 }
 
 /** The devices of one class on one node. */
@@ -166,12 +168,17 @@ export function deviceGroup(deviceClass: DeviceClass, supply: DeviceSupply): Dev
   for (const one of devices) if (holdersOf(one.id).length > 0) take(left, one);
   const uncounted = new Map<string, number>();
   const claimed = new Map<string | undefined, number>();
-  const located = new Map<string, { instance: string | undefined; gpus: number }>();
-  const held = own.map((one) => holdersOf(one.id)).filter((holders) => holders.length > 0);
-  for (const holders of held) {
+  const located = new Map<string, LocatedDevices>();
+  const held = own
+    .map(({ id, device }) => ({ device, holders: holdersOf(id) }))
+    .filter(({ holders }) => holders.length > 0);
+  for (const { device, holders } of held) {
     const asked = holders.find(({ askedAs }) => askedAs === deviceClassName);
     const { pod, instance } = asked ?? {};
-    if (pod !== undefined) located.set(pod, { instance, gpus: (located.get(pod)?.gpus ?? 0) + 1 });
+    if (pod !== undefined) {
+      const { gpus, sick } = located.get(pod) ?? { gpus: 0, sick: 0 };
+      located.set(pod, { pod, instance, gpus: gpus + 1, sick: sick + (isTainted(device) ? 1 : 0) });
+    }
     // Pods may ask for devices of a class by either of its names: the requests of one name are those of so many devices.
     const counted = asked && (uncounted.get(asked.claim) ?? asked.requests[resourceName] ?? 0);
     if (asked && counted) uncounted.set(asked.claim, counted - 1);
@@ -187,7 +194,7 @@ export function deviceGroup(deviceClass: DeviceClass, supply: DeviceSupply): Dev
     healthy: held.length + rest.length,
     claimed: [...claimed].map(([instance, gpus]) => ({ instance, gpus })),
     blocked: rest.length - roomFor(left, rest),
-    located: [...located].map(([pod, { instance, gpus }]) => ({ pod, instance, gpus })),
+    located: [...located.values()],
     devices: own,
     attributes: commonAttributes(all),
     capacity: leastCapacity(all),

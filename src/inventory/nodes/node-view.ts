@@ -26,11 +26,12 @@ export interface NodeFacts {
   readonly capacity: Amounts;
   /** What claims of devices take beside pods that run, each with its instance. */
   readonly claimed: readonly { readonly instance: string | undefined; readonly amounts: Amounts }[];
-  /** The devices of pods that claims name, each with its instance. */
+  /** The devices of pods that claims name, each with its instance; `sick`: those of them that nobody gets afterwards. */
   readonly located: readonly {
     readonly pod: string;
     readonly instance: string | undefined;
     readonly amounts: Amounts;
+    readonly sick: Amounts;
   }[];
   /** What one piece of a resource may take of others, because they are parts of the same GPUs. */
   readonly rivals: Rivals;
@@ -63,7 +64,12 @@ function heldOf(groups: readonly DeviceGroup[], rivals: Rivals): Pick<NodeFacts,
       { instance: undefined, amounts: lostPieces(rivals, resourceName, blocked) },
     ]),
     located: groups.flatMap(({ resourceName, located }) =>
-      located.map(({ pod, instance, gpus }) => ({ pod, instance, amounts: { [resourceName]: gpus } })),
+      located.map(({ pod, instance, gpus, sick }) => ({
+        pod,
+        instance,
+        amounts: { [resourceName]: gpus },
+        sick: { [resourceName]: sick },
+      })),
     ),
   };
 }

@@ -10,7 +10,15 @@ import {
   resourceSlice,
   taintedDevice,
 } from '../../support/device-world.ts';
-import { claimOn, gpuInstance, gpuNode, gpuPod, gpuPool, inventoryOf } from '../../support/inventory-world.ts';
+import {
+  claimOn,
+  gpuInstance,
+  gpuNode,
+  gpuPod,
+  gpuPool,
+  inventoryOf,
+  placeRequest,
+} from '../../support/inventory-world.ts';
 
 const A100 = 'NVIDIA-A100-SXM4-80GB';
 const POOL = gpuPool('dra', {
@@ -475,5 +483,49 @@ describe('slices of one MIG profile', () => {
 
   test('are not sold under a profile that is none', () => {
     expect(slicesFleet('half').inventory.offers()).toEqual([]);
+  });
+});
+
+describe('preemption of devices', () => {
+  const ON_DEMAND = placeRequest({ gpu: { count: 1, product: A100 } });
+
+  /** One instance on each device of a node, the last the newest; those of these devices are tainted. */
+  function full(...tainted: string[]) {
+    const pods = FOUR.map(({ name }) => bound(`${name}-1`, 'n', { instanceUid: `uid-${name}` }));
+    const one = fleet({
+      devices: FOUR.map((device) => (tainted.includes(device.name) ? taintedDevice(device) : device)),
+      pods,
+      claims: pods.map((pod, index) => resourceClaim(`c${index}`, 'n', [`gpu-${index}`], { pod })),
+    });
+    for (const [index, { name }] of FOUR.entries()) {
+      const claim = claimOn('n', { pool: 'dra', grantedAt: `2026-01-01T0${index}:00:00Z` });
+      one.caches.instances.upsert(gpuInstance(name, { type: 'Interruptible' }, { claim, diskPersistent: true }));
+    }
+    return one;
+  }
+
+  const victims = (one: ReturnType<typeof fleet>) =>
+    one.inventory.preempt(ON_DEMAND)?.victims.map(({ key }) => key.replace('default/', ''));
+  const byPreemption = ({ inventory }: ReturnType<typeof fleet>) =>
+    inventory.offers().find(({ gpuCount }) => gpuCount === 1)?.availableByPreemption;
+
+  test.each([
+    [[], ['gpu-3'], 4],
+    [['gpu-3'], ['gpu-2'], 3],
+    [['gpu-1', 'gpu-2', 'gpu-3'], ['gpu-0'], 1],
+    [['gpu-0', 'gpu-1', 'gpu-2', 'gpu-3'], undefined, 0],
+  ])('ends nobody for a device that goes to nobody: with %j tainted, %j', (tainted, gone, places) => {
+    const one = full(...tainted);
+    expect(victims(one)).toEqual(gone);
+    expect(byPreemption(one)).toBe(places);
+  });
+
+  test('waits for nobody who leaves such a device', () => {
+    const one = full('gpu-3');
+    const last = one.caches.instances.store.get('default/gpu-3');
+    if (last === undefined) throw new Error('There is no such instance.');
+    const ending = { reason: 'Stopped' as const, message: '', at: '2026-01-01T00:00:00Z' };
+    one.caches.instances.upsert({ ...last, status: { ...last.status, ending } });
+    expect(victims(one)).toEqual(['gpu-2']);
   });
 });
