@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
 import { offerListSchema } from '../../../src/http/features/offers/schema.ts';
@@ -11,8 +12,11 @@ import {
 } from '../../../src/kube/devices.ts';
 import { ForbiddenError } from '../../../src/kube/errors.ts';
 import { type Pod, PODS, PRIORITY_CLASSES } from '../../../src/kube/types.ts';
+import { Informer } from '../../../src/kube/watch/reflector.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { GPU_POOLS } from '../../../src/resources/gpu-pool.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
+import { INSTANCE_LABEL } from '../../../src/resources/pod/owner.ts';
 import { account, BERTH_EDIT, KEY_RIGHTS, type Rule, tokenOf } from '../../support/accounts.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
@@ -215,16 +219,51 @@ it('names the device of an instance in its status and in its bill, and tells of 
   await isFree(2);
 });
 
+/** The pod of an instance whose first start this is. */
+function firstPod(items: Iterable<Pod>, id: string): Pod | undefined {
+  return [...items].find(({ metadata }) => metadata.labels?.[INSTANCE_LABEL] === id);
+}
+
+/** Milliseconds from the end of a program to the device of the next pod, as a watch tells of both. */
+async function displaced(urgent: string, victims: readonly string[]): Promise<number> {
+  const { client, name: namespace } = tenant;
+  const log = pino({ level: 'silent' });
+  const clock = systemClock();
+  const informer = new Informer({ client, type: PODS, namespace, clock, random: Math.random, log });
+  const stop = new AbortController();
+  const watching = informer.run(stop.signal);
+  const { store } = informer;
+  await store.synced;
+  const running = (id: string): boolean => firstPod(store.values(), id)?.status?.phase === 'Running';
+  const before = victims.filter(running);
+  let [endedAt, boundAt] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  const look = (): void => {
+    const now = performance.now();
+    if (!before.every(running)) endedAt = Math.min(endedAt, now);
+    if (firstPod(store.values(), urgent)?.spec?.nodeName !== undefined) boundAt = Math.min(boundAt, now);
+  };
+  store.onChange(look);
+  await create(urgent, 'OnDemand');
+  await isIn(urgent, 'running');
+  await waitFor('the watch to tell of it', () => Number.isFinite(boundAt));
+  stop.abort();
+  await watching;
+  expect(endedAt).toBeLessThan(boundAt);
+  return boundAt - endedAt;
+}
+
 it('on demand displaces interruptible, which a pod without Berth waits for in vain', async () => {
+  const { client, name: namespace } = tenant;
+  const interruptible = ['first', 'second'];
   await isFree(2);
-  for (const name of ['first', 'second']) await create(name, 'Interruptible');
-  for (const name of ['first', 'second']) await isIn(name, 'running');
+  for (const name of interruptible) await create(name, 'Interruptible');
+  for (const name of interruptible) await isIn(name, 'running');
   const priority = `${tenant.name}-high`;
-  await tenant.client.create(PRIORITY_CLASSES, { metadata: { name: priority }, value: 1_000_000 });
-  ends.push(() => tenant.client.delete(PRIORITY_CLASSES, { name: priority }));
+  await client.create(PRIORITY_CLASSES, { metadata: { name: priority }, value: 1_000_000 });
+  ends.push(() => client.delete(PRIORITY_CLASSES, { name: priority }));
   // Admission knows a new class a moment later.
   await waitFor('a pod with the class', () =>
-    tenant.client.create(PODS, askingPod('hopeful', priority)).catch((error: unknown) => {
+    client.create(PODS, askingPod('hopeful', priority)).catch((error: unknown) => {
       if (error instanceof ForbiddenError) return undefined;
       throw error;
     }),
@@ -232,21 +271,26 @@ it('on demand displaces interruptible, which a pod without Berth waits for in va
   await waitFor('the scheduler to give it up', async () =>
     (await scheduled('hopeful')).message.includes('Preemption is not helpful'),
   );
+  const { items } = await client.list(PODS, { namespace });
+  const held = interruptible.map((id) => firstPod(items, id));
+  const hopeful = items.find(({ metadata }) => metadata.name === 'hopeful');
+  for (const holder of held) {
+    expect(holder?.spec?.priority).toBeLessThan(hopeful?.spec?.priority ?? 0);
+    expect(holder?.metadata.deletionTimestamp).toBeUndefined();
+  }
+  expect(hopeful?.spec?.preemptionPolicy).toBe('PreemptLowerPriority');
   expect((await scheduled('hopeful')).status).toBe('False');
-  await tenant.client.delete(PODS, { namespace: tenant.name, name: 'hopeful' });
-  const start = Date.now();
-  await create('urgent', 'OnDemand');
-  await isIn('urgent', 'running');
-  process.stdout.write(`on demand ran after ${Date.now() - start} ms\n`);
-  const states = await Promise.all(
-    ['first', 'second'].map(async (name) => (await call('GET', `/instances/${name}`)).json['state']),
-  );
-  expect(states.filter((state) => state === 'running')).toHaveLength(1);
+  await client.delete(PODS, { namespace, name: 'hopeful' });
+  const took = [await displaced('urgent', interruptible), await displaced('more', interruptible)];
+  process.stdout.write(`on demand had a device ${took.map(Math.round).join(' and ')} ms after a program's end\n`);
+  // Whatever else the machine does, one of them shows how long it takes.
+  expect(Math.min(...took)).toBeLessThan(2000);
+  for (const id of interruptible) expect((await call('GET', `/instances/${id}`)).json['state']).not.toBe('running');
   expect(await allocated()).toEqual(['gpu-0', 'gpu-1']);
-  await giveBack('urgent');
-  // The one that was displaced comes back by itself.
-  for (const name of ['first', 'second']) await isIn(name, 'running');
-  for (const name of ['first', 'second']) await giveBack(name);
+  for (const id of ['urgent', 'more']) await giveBack(id);
+  // Those that were displaced come back by themselves.
+  for (const name of interruptible) await isIn(name, 'running');
+  for (const name of interruptible) await giveBack(name);
   await isFree(2);
 });
 
