@@ -45,6 +45,25 @@ export async function startProcessBehind(server: string): Promise<ChildProcess &
   });
 }
 
+/** Waits until one of the processes that live has the lease of this namespace. */
+export function leaderAmong(
+  client: KubeClient,
+  namespace: string,
+  children: Iterable<ChildProcess>,
+): Promise<ChildProcess> {
+  const isAlive = ({ exitCode, signalCode }: ChildProcess): boolean => exitCode === null && signalCode === null;
+  return waitFor(
+    'a leader among the processes',
+    async () => {
+      const { items } = await client.list(LEASES, { namespace });
+      const holder = items.find(({ metadata }) => metadata.name === 'berth-controller')?.spec?.holderIdentity;
+      const alive = [...children].filter(isAlive);
+      return alive.find(({ pid }) => holder?.startsWith(`${hostname()}_${pid}_`) === true);
+    },
+    120_000,
+  );
+}
+
 /** Starts replicas and waits until one leads. */
 export async function startReplicaSet(client: KubeClient, kubeconfig: string, count: number): Promise<ReplicaSet> {
   const children = new Set<ChildProcess>();
@@ -66,16 +85,7 @@ export async function startReplicaSet(client: KubeClient, kubeconfig: string, co
   await Promise.all(Array.from({ length: count }, start));
   return {
     exits,
-    leader: () =>
-      waitFor(
-        'a leader among the processes',
-        async () => {
-          const { items } = await client.list(LEASES, { namespace: LEASE_NAMESPACE });
-          const holder = items.find(({ metadata }) => metadata.name === 'berth-controller')?.spec?.holderIdentity;
-          return [...children].find(({ pid }) => holder?.startsWith(`${hostname()}_${pid}_`) === true);
-        },
-        120_000,
-      ),
+    leader: () => leaderAmong(client, LEASE_NAMESPACE, children),
     async [Symbol.asyncDispose]() {
       stopping = true;
       const ended = [...children].map((child) => once(child, 'exit'));
