@@ -4,7 +4,8 @@ import { Chance } from './clock/chance.ts';
 import { isKept, judgeAtRest, judgeLeftovers } from './judge/at-rest.ts';
 import type { Violation } from './judge/judge.ts';
 import type { Act } from './people/acts.ts';
-import { dayMs, LAST_LOOK_MS, type Plan, planActs } from './people/plan.ts';
+import { slicedIn } from './nodes/sliced.ts';
+import { dayMs, LAST_LOOK_MS, type Plan, planActs, planDeviceActs } from './people/plan.ts';
 import { People } from './people/perform.ts';
 import { World } from './world.ts';
 
@@ -27,7 +28,11 @@ export interface Outcome {
 }
 
 export function actsOf(seed: number, plan: Plan): Act[] {
-  return planActs(new Chance(seed ^ 0xac75 ^ (plan.firstDay << 16)), plan);
+  const { nodes, firstDay } = plan;
+  const acts = planActs(new Chance(seed ^ 0xac75 ^ (firstDay << 16)), plan);
+  const sliced = [...slicedIn({ seed, nodes, firstDay }).nodes];
+  const ofDevices = planDeviceActs(new Chance(seed ^ 0xde71ce ^ (firstDay << 16)), plan, sliced, acts.length + 1);
+  return [...acts, ...ofDevices].toSorted((a, b) => a.at - b.at || a.id - b.id);
 }
 
 /** One world, from the first rental until everything is deleted and billed. */

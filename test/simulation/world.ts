@@ -1,5 +1,6 @@
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
+import { DEVICE_CLASSES } from '../../src/kube/devices.ts';
 import { NAMESPACES } from '../../src/kube/types.ts';
 import { GPU_POOLS, gpuPoolSpecSchema } from '../../src/resources/gpu-pool.ts';
 import { TENANT_LABEL } from '../../src/resources/tenants/tenant-policy.ts';
@@ -11,6 +12,9 @@ import { Chance } from './clock/chance.ts';
 import { VirtualTime } from './clock/virtual-time.ts';
 import { Judge } from './judge/judge.ts';
 import { Cluster } from './nodes/cluster.ts';
+import { gpuClass } from './nodes/devices.ts';
+import { DEVICE_CLASS } from './nodes/driver.ts';
+import { slicedIn } from './nodes/sliced.ts';
 import { LOCAL, SHARED } from './nodes/volumes.ts';
 import { OWN } from './own.ts';
 
@@ -24,6 +28,8 @@ export interface Shape {
 }
 
 export const PRODUCTS = ['NVIDIA-H100', 'NVIDIA-L4'] as const;
+/** What the names of pools end with whose GPUs are in slices. */
+export const SLICED = '-sliced';
 const GPUS_PER_NODE = 8;
 /** A replica that is gone has a successor within this time. */
 const SUCCESSOR_MS = 8_000;
@@ -76,8 +82,10 @@ export class World {
     this.#replicas = this.chance.int(1, 2);
     const { time, chance } = this;
     this.judge = new Judge(time);
-    this.cluster = new Cluster({ time, chance, witness: this.judge });
-    this.judge.follow(this.cluster.api);
+    const sliced = slicedIn({ seed, nodes, firstDay });
+    const servesDevices = sliced.nodes.size > 0;
+    this.cluster = new Cluster({ time, chance, witness: this.judge, servesDevices });
+    this.judge.follow(this.cluster);
     const { api } = this.cluster;
     api.addsFinalizer = this.chance.is(0.5);
     api.create(NAMESPACES, { metadata: { name: OWN } });
@@ -85,17 +93,25 @@ export class World {
     for (const name of this.tenants) this.addTenant(name);
     this.cluster.addStorageClass(SHARED, true);
     this.cluster.addStorageClass(LOCAL, false);
+    if (servesDevices) api.create(DEVICE_CLASSES, gpuClass(sliced.isNamed));
     for (const [index, product] of PRODUCTS.entries()) {
       const prices = [{ product: '*', onDemand: String(index + 1), interruptible: '0.5' }];
       const disk = { maxGb: 1024, storageClassName: index === 0 ? SHARED : LOCAL };
-      const spec = gpuPoolSpecSchema.parse({ nodeSelector: { pool: `pool-${index}` }, prices, disk });
-      api.create(GPU_POOLS, { metadata: { name: `pool-${index}` }, spec } as never);
+      const name = `pool-${index}`;
+      const addPool = (pool: string, devices?: object): void => {
+        const spec = gpuPoolSpecSchema.parse({ nodeSelector: { pool }, prices, disk, devices });
+        api.create(GPU_POOLS, { metadata: { name: pool }, spec } as never);
+      };
+      addPool(name);
+      if (servesDevices) addPool(`${name}${SLICED}`, { deviceClassName: DEVICE_CLASS });
       for (let node = index; node < nodes; node += PRODUCTS.length) {
+        const isSliced = sliced.nodes.has(node);
         this.cluster.addMachine({
           name: `node-${node}`,
           product,
           gpus: GPUS_PER_NODE,
-          labels: { pool: `pool-${index}` },
+          labels: { pool: isSliced ? `${name}${SLICED}` : name },
+          slices: isSliced ? sliced.perNode : undefined,
         });
       }
     }

@@ -1,5 +1,6 @@
 import { customResourceDefinition } from '../../../src/resources/crd.ts';
 import { CUSTOM_RESOURCES } from '../../../src/resources/index.ts';
+import { DEVICE_CLASSES, DEVICE_TAINT_RULES, RESOURCE_CLAIMS, RESOURCE_SLICES } from '../../../src/kube/devices.ts';
 import {
   EVENTS,
   LEASES,
@@ -59,8 +60,22 @@ const BUILT_IN: readonly (readonly [ResourceType, boolean])[] = [
   [LEASES, false],
 ];
 
+/** Those of Dynamic Resource Allocation, which not every cluster serves. */
+const OF_DEVICES: readonly (readonly [ResourceType, boolean])[] = [
+  [RESOURCE_SLICES, false],
+  [RESOURCE_CLAIMS, true],
+  [DEVICE_CLASSES, false],
+  [DEVICE_TAINT_RULES, true],
+];
+
+function builtIn([type, hasStatus]: readonly [ResourceType, boolean]): Kind {
+  return { type, hasStatus, isCustom: false };
+}
+
+export const DEVICE_KINDS: readonly Kind[] = OF_DEVICES.map(builtIn);
+
 export const KINDS: readonly Kind[] = [
-  ...BUILT_IN.map(([type, hasStatus]): Kind => ({ type, hasStatus, isCustom: false })),
+  ...BUILT_IN.map(builtIn),
   ...CUSTOM_RESOURCES.map((resource): Kind => {
     const definition = customResourceDefinition(resource) as Json;
     const { group, version, kind, plural, namespaced } = resource;

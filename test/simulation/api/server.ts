@@ -27,7 +27,7 @@ import {
   patchNotApplied,
   Failure,
 } from './failure.ts';
-import { type Kind, KINDS, structured } from './kinds.ts';
+import { DEVICE_KINDS, type Kind, KINDS, structured } from './kinds.ts';
 import { jsonPatch, mergePatch, type Operation, PatchError } from './patch.ts';
 import { type Change, Collection } from './store.ts';
 
@@ -69,15 +69,18 @@ export class ApiServer {
   readonly #collections = new Map<string, Collection>();
   #version = 1_000;
   #uids = 0;
+  /** Whether it knows Dynamic Resource Allocation. */
+  readonly servesDevices: boolean;
   /** Whether admission adds Berth's finalizer to new instances, as the chart has it on a Kubernetes that can. */
   addsFinalizer = false;
   /** Called with each change, at once: for what runs beside the API server. */
   readonly #followers = new Set<(change: Change) => void>();
 
-  constructor(time: VirtualTime, chance: Chance) {
+  constructor(time: VirtualTime, chance: Chance, servesDevices: boolean) {
     this.#time = time;
     this.#chance = chance;
-    for (const kind of KINDS) {
+    this.servesDevices = servesDevices;
+    for (const kind of servesDevices ? [...KINDS, ...DEVICE_KINDS] : KINDS) {
       const collection = new Collection(kind);
       collection.listeners.add((change) => {
         for (const follower of this.#followers) follower(change);

@@ -1,5 +1,6 @@
 import { Registry } from 'prom-client';
 import { type RunningControllers, startControllers } from '../../../src/controllers/start.ts';
+import { DEVICE_CACHES } from '../../../src/caches/table.ts';
 import { CONTROLLER_CACHES } from '../../../src/controllers/stores.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { ClockCheck, type DatedAnswer } from '../../../src/runtime/clock-check.ts';
@@ -21,6 +22,7 @@ export class ControllerProcess extends BerthProcess {
       leaseClient: createKubeClient(this.link.connection, { clock, onDate, random: () => Math.random() }),
       clockCheck,
       stores: this.caches.pick(CONTROLLER_CACHES),
+      devices: deps.api.servesDevices ? this.caches.pick(DEVICE_CACHES) : undefined,
       registry: new Registry(),
       log: this.log,
       clock,

@@ -8,6 +8,7 @@ import { PendingRemovals, runReaper } from '../../../src/http/features/instances
 import { createInstanceSchema } from '../../../src/http/features/instances/schema.ts';
 import { toInstanceSpec } from '../../../src/http/features/instances/to-spec.ts';
 import { objectNames, requestHash } from '../../../src/http/interface/idempotency.ts';
+import { DEVICE_CACHES } from '../../../src/caches/table.ts';
 import { API_CACHES } from '../../../src/http/server/context.ts';
 import { Inventory } from '../../../src/inventory/inventory.ts';
 import { OWN } from '../own.ts';
@@ -32,7 +33,8 @@ export class FrontProcess extends BerthProcess {
     super(deps, { texts: true });
     const { clock, client, log } = this;
     const stores = this.caches.pick(API_CACHES);
-    this.inventory = new Inventory({ ...stores, storageClasses: this.caches.get('storageClasses') }, clock);
+    const devices = deps.api.servesDevices ? this.caches.pick(DEVICE_CACHES) : undefined;
+    this.inventory = new Inventory({ ...stores, devices, storageClasses: this.caches.get('storageClasses') }, clock);
     const removals = new PendingRemovals();
     this.#deps = {
       gate: new ClaimGate(CLAIMS_AT_ONCE, clock),

@@ -91,6 +91,9 @@ export function judgeAtRest(world: World, people: People): void {
       if (reason !== 'BackingOff' && reason !== 'GPUUnhealthy')
         judge.blame(7, `${said} is neither ready nor waiting nor over: ${reason}: ${message}`);
     }
+    const [holding] = own;
+    if (state === 'running' && holding !== undefined && cluster.machines.get(holding.node)?.driver !== undefined)
+      judge.hasGpus(said, instance.status?.devices, holding);
     if ((state === 'stopped' || state === 'failed') && instance.spec.powerState === 'Running' && !OVER.has(reason)) {
       judge.blame(9, `${said} does not come back: ${reason}: ${message}`);
     }

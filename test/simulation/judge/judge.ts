@@ -2,12 +2,15 @@ import { API_VERSION } from '../../../src/resources/schema.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { parseDuration } from '../../../src/resources/schema.ts';
 import { USAGE_RECORDS, type UsageRecord } from '../../../src/resources/usage-record.ts';
+import type { HeldDevice } from '../../../src/resources/instances/held-devices.ts';
+import { sameJson } from '../../../src/lib/json.ts';
 import type { Interval } from '../../../src/resources/instances/interval.ts';
 import { instanceUidOf, startOf } from '../../../src/resources/pod/owner.ts';
 import { type KubeObject, type Lease, NAMESPACES, NODES, type Pod } from '../../../src/kube/types.ts';
 import { CONTROLLER_LEASE } from '../../../src/runtime/lease-record.ts';
 import { FINALIZER } from '../../../src/resources/cleanup.ts';
 import type { ApiServer } from '../api/server.ts';
+import type { Cluster } from '../nodes/cluster.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
 import type { Holding, Witness } from '../nodes/witness.ts';
 import { Owners } from './owners.ts';
@@ -92,6 +95,8 @@ export class Judge implements Witness {
   readonly #answers = new Map<string, number[]>();
   /** When Berth could hear or decide nothing, oldest begin first. */
   readonly #outages: { from: number; to: number }[] = [];
+  /** Who has a GPU, or had it last. */
+  readonly #usedBy = new Map<string, Holding>();
   #api: ApiServer | undefined;
   #owners: Owners | undefined;
   /** The lease of the controllers. */
@@ -112,14 +117,14 @@ export class Judge implements Witness {
     return this.#seen;
   }
 
-  follow(api: ApiServer): void {
+  follow({ api, devices }: Pick<Cluster, 'api' | 'devices'>): void {
     this.#api = api;
     const watch = {
       time: this.#time,
       blame: (invariant: number, what: string) => this.blame(invariant, what),
       decidedBy: (at: number) => this.#decidedBy(at),
     };
-    this.#owners = new Owners(watch, api);
+    this.#owners = new Owners(watch, { api, devices });
     api.follow(({ kind, before, after }) => {
       if (kind.type.kind === 'Namespace' && after?.metadata.deletionTimestamp !== undefined)
         this.#seeEnd(after.metadata.name);
@@ -213,9 +218,9 @@ export class Judge implements Witness {
     this.#owners?.touched(uid);
   }
 
-  /** Something is wrong with a node, for so long. */
-  troubled(node: string, ms: number): void {
-    this.#owners?.troubled(node, ms);
+  /** Something is wrong with a node, for so long. `mayEnd`: also with what runs there. */
+  troubled(node: string, ms: number, mayEnd: boolean): void {
+    this.#owners?.troubled(node, ms, mayEnd);
   }
 
   /** A person deletes an instance. */
@@ -308,6 +313,7 @@ export class Judge implements Witness {
     this.#holdings += 1;
     const name = pod.metadata.ownerReferences?.find(({ apiVersion }) => apiVersion === API_VERSION)?.name ?? '?';
     this.note(`${node} gives ${gpus.length} GPUs to ${pod.metadata.namespace}/${pod.metadata.name}`);
+    this.#mustBeUnused(holding);
     const life = this.#life(instance, name, pod.metadata.namespace ?? '');
     const other = life.holdings.find(({ to }) => to === undefined);
     if (other !== undefined && other.pod.metadata.uid !== pod.metadata.uid && !isLate(pod, other.pod)) {
@@ -321,6 +327,17 @@ export class Judge implements Witness {
     const since = this.#time.wall - HOUR_MS;
     const recent = new Set(life.holdings.filter(({ from }) => from > since).map((one) => one.pod.metadata.uid));
     if (recent.size > MOST_PODS) this.blame(6, `${name} had ${recent.size} pods within an hour`);
+  }
+
+  /** A GPU has one program at a time. */
+  #mustBeUnused(holding: Holding): void {
+    const { gpus, pod } = holding;
+    for (const gpu of gpus) {
+      const other = this.#usedBy.get(gpu);
+      if (other !== undefined && other.to === undefined)
+        this.blame(1, `${gpu} has ${pod.metadata.name} while ${other.pod.metadata.name} still has it`);
+      this.#usedBy.set(gpu, holding);
+    }
   }
 
   ended(holding: Holding): void {
@@ -432,9 +449,26 @@ export class Judge implements Witness {
       if (ms > most) this.blame(3, `${said} ${most / 1000} at most`);
       if (ms < least && !isUnbilled) this.blame(3, `${said} ${least / 1000} at least`);
       const { pricePerHour } = this.#owners?.claimOf(uid, start) ?? {};
+      if (bill?.devices !== undefined)
+        this.#mustName(`the bill of start ${start} of ${name}`, bill.devices, ran.get(start) ?? []);
       if (bill !== undefined && pricePerHour !== undefined && bill.pricePerHour !== pricePerHour)
         this.blame(3, `start ${start} of ${name} is billed at ${bill.pricePerHour}, and began at ${pricePerHour}`);
     }
+  }
+
+  /** Devices are those that a kubelet gave to a pod, by their UUIDs. */
+  #mustName(what: string, devices: readonly HeldDevice[], holdings: readonly Holding[]): void {
+    const said = devices.map(({ uuid = '?' }) => uuid).toSorted();
+    if (!holdings.some(({ gpus }) => sameJson(gpus.toSorted(), said)))
+      this.blame(
+        3,
+        `${what} names ${said.join(', ')}, and it had ${holdings.map(({ gpus }) => gpus.join(', ')).join(' or ')}`,
+      );
+  }
+
+  /** A status names the GPUs that its pod has. */
+  hasGpus(name: string, devices: readonly HeldDevice[] | undefined, holding: Holding): void {
+    this.#mustName(name, devices ?? [], [holding]);
   }
 
   /** GPU milliseconds that one start may and must cost. */

@@ -18,6 +18,9 @@ import {
 import { diskNameOf, sizeGbOf } from '../../../src/resources/pod/disk.ts';
 import type { ApiServer } from '../api/server.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
+import { GPUS } from '../nodes/amounts.ts';
+import type { Cluster } from '../nodes/cluster.ts';
+import type { Devices } from '../nodes/devices.ts';
 import { LOCAL } from '../nodes/volumes.ts';
 import type { Holding } from '../nodes/witness.ts';
 
@@ -118,8 +121,9 @@ function contentOf({ image, runtype, args, command }: GpuInstanceSpec): string {
 export class Owners {
   readonly #watch: Watch;
   readonly #api: ApiServer;
+  readonly #devices: Devices;
   readonly #rentals = new Map<string, Rental>();
-  readonly #troubles = new Map<string, { from: number; to: number }[]>();
+  readonly #troubles = new Map<string, { from: number; to: number; mayEnd: boolean }[]>();
   /** Prices of one GPU, by pool. */
   readonly #prices = new Map<string, Until<string>[]>();
   /** GPUs that a tenant may have at once, by namespace, and since when it may have no more. */
@@ -136,9 +140,10 @@ export class Owners {
   readonly #tookAt = new Map<string, number>();
   #repricedAt = 0;
 
-  constructor(watch: Watch, api: ApiServer) {
+  constructor(watch: Watch, { api, devices }: Pick<Cluster, 'api' | 'devices'>) {
     this.#watch = watch;
     this.#api = api;
+    this.#devices = devices;
     api.follow(({ kind, before, after }) => {
       if (kind.type.kind === TENANT_POLICIES.kind && after !== undefined) this.#seeCeiling(after as TenantPolicy);
       if (kind.type.kind === GPU_INSTANCES.kind) this.#see(before as GpuInstance, after as GpuInstance);
@@ -165,10 +170,10 @@ export class Owners {
     if (rental !== undefined) rental.isCleared = true;
   }
 
-  /** Something is wrong with a node, for so long. */
-  troubled(node: string, ms: number): void {
+  /** Something is wrong with a node, for so long. `mayEnd`: also with what runs there. */
+  troubled(node: string, ms: number, mayEnd: boolean): void {
     const from = this.#now;
-    this.#troubles.set(node, [...(this.#troubles.get(node) ?? []), { from, to: from + ms + AFTER_MS }]);
+    this.#troubles.set(node, [...(this.#troubles.get(node) ?? []), { from, to: from + ms + AFTER_MS, mayEnd }]);
   }
 
   claimOf(uid: string, start: number): Claim | undefined {
@@ -377,9 +382,9 @@ export class Owners {
   }
 
   /** What a node has that nobody is granted. */
-  #freeOf({ node, resourceName }: Claim): number {
-    const { allocatable } = this.#api.find(NODES, { name: node })?.status ?? {};
-    return Number(allocatable?.[resourceName] ?? 0) - this.#grantedOn(node);
+  #freeOf(node: string): number {
+    const counted = this.#api.find(NODES, { name: node })?.status?.allocatable?.[GPUS];
+    return Number(counted ?? this.#devices.usable(node).length) - this.#grantedOn(node);
   }
 
   #grantedOn(node: string): number {
@@ -394,7 +399,7 @@ export class Owners {
   #mustNotPass({ name, namespace, isOnDemand, product, gpus = 0, createdAt }: Rental, claim: Claim): void {
     const from = this.#now;
     const { namespace: tenant = '', gpus: left = 0, at = 0 } = this.#givenBack.get(claim.node) ?? {};
-    const isDue = tenant !== namespace && this.#freeOf(claim) < left && this.#watch.decidedBy(at) < at + MARGIN_MS;
+    const isDue = tenant !== namespace && this.#freeOf(claim.node) < left && this.#watch.decidedBy(at) < at + MARGIN_MS;
     if (!isDue || this.#isTroubled(claim.node, at - AFTER_MS, from)) return;
     const room = this.#mostOf(tenant) - this.#granted(tenant);
     const ahead = [...this.#rentals.values()].find(
@@ -429,8 +434,9 @@ export class Owners {
   }
 
   /** A node has the GPUs that are granted of it. */
-  #mustFit({ name }: Rental, { node, resourceName }: Claim): void {
-    const capacity = Number(this.#api.find(NODES, { name: node })?.status?.capacity?.[resourceName] ?? Infinity);
+  #mustFit({ name }: Rental, { node }: Claim): void {
+    const counted = this.#api.find(NODES, { name: node })?.status?.capacity?.[GPUS];
+    const capacity = Number(counted ?? (this.#devices.total(node) || Infinity));
     const granted = this.#grantedOn(node);
     if (granted > capacity) this.#blame(1, `${name} is granted what others have: ${granted} GPUs of ${node}`);
   }
@@ -528,8 +534,9 @@ export class Owners {
     rental.diskLimitedFrom = waits && isDiskLimited ? (rental.diskLimitedFrom ?? this.#now) : undefined;
   }
 
-  #isTroubled(node: string, from: number, to: number): boolean {
-    return this.#troubles.get(node)?.some((one) => one.from <= to && one.to >= from) ?? false;
+  #isTroubled(node: string, from: number, to: number, isEnd = false): boolean {
+    const troubles = this.#troubles.get(node) ?? [];
+    return troubles.some((one) => one.from <= to && one.to >= from && (one.mayEnd || !isEnd));
   }
 
   took(holding: Holding, product: string): void {
@@ -587,11 +594,7 @@ export class Owners {
       const all = this.#api.list<GpuInstance>(GPU_INSTANCES);
       // A place may be kept for one that others leave it for.
       if (all.some(({ status }) => status?.conditions?.some(({ reason }) => reason === 'PlaceComing') === true)) return;
-      const [one] = all.flatMap(({ status }) => status?.claim ?? []);
-      const granted = all.flatMap(({ status }) => (status?.claim?.node === node ? [status.claim.gpuCount] : []));
-      const taken = granted.reduce((sum, gpus) => sum + gpus, 0);
-      const { allocatable } = this.#api.find(NODES, { name: node })?.status ?? {};
-      const free = Number(allocatable?.[one?.resourceName ?? 'nvidia.com/gpu'] ?? 0) - taken;
+      const free = this.#freeOf(node);
       const left = [...this.#rentals.values()].find(
         ({ waitsFrom = Infinity, took, gpus = Infinity, product: wanted, name, namespace }) =>
           waitsFrom < from &&
@@ -644,7 +647,7 @@ export class Owners {
     if (rental === undefined || isCutOff === true || isUnheard === true) return;
     const { isOnDemand, isDeleted, endsByItself, durations, touchedAt, stoppedAt, name } = rental;
     if (!isOnDemand || isDeleted || endsByItself || durations.size > 0 || stoppedAt !== undefined) return;
-    if (touchedAt > from - BEFORE_MS || this.#isTroubled(node, from - AFTER_MS, this.#now)) return;
+    if (touchedAt > from - BEFORE_MS || this.#isTroubled(node, from - AFTER_MS, this.#now, true)) return;
     const found = this.#api.find<GpuInstance>(GPU_INSTANCES, rental);
     // What came late is of a start that was over.
     if (found?.status?.incarnation !== startOf(pod)?.incarnation) return;

@@ -2,6 +2,8 @@ import { NODES, type Pod, PODS, STORAGE_CLASSES } from '../../../src/kube/types.
 import { ApiServer } from '../api/server.ts';
 import type { Chance } from '../clock/chance.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
+import { ClaimKeeper } from './claim-keeper.ts';
+import { Devices } from './devices.ts';
 import { disrupted, Keepers } from './keepers.ts';
 import { Machine, type MachineShape } from './machine.ts';
 import { PodIndex } from './pod-index.ts';
@@ -18,6 +20,8 @@ export interface ClusterDeps {
   time: VirtualTime;
   chance: Chance;
   witness: Witness;
+  /** Whether Kubernetes knows Dynamic Resource Allocation. */
+  servesDevices: boolean;
 }
 
 /** Kubernetes without Berth: an API server, a scheduler, controllers and machines with GPUs. */
@@ -26,19 +30,22 @@ export class Cluster {
   readonly machines = new Map<string, Machine>();
   readonly pods: PodIndex;
   readonly volumes: Volumes;
+  readonly devices: Devices;
   readonly #deps: ClusterDeps;
   readonly #keepers: Keepers;
   readonly #notices = new Map<string, () => void>();
 
   constructor(deps: ClusterDeps) {
-    const { time, chance, witness } = deps;
+    const { time, chance, witness, servesDevices } = deps;
     this.#deps = deps;
-    this.api = new ApiServer(time, chance);
+    this.api = new ApiServer(time, chance, servesDevices);
     this.pods = new PodIndex(this.api);
     this.volumes = new Volumes(this.api, witness);
-    const parts = { api: this.api, time, chance, pods: this.pods, volumes: this.volumes };
+    this.devices = new Devices(this.api);
+    const parts = { api: this.api, time, chance, pods: this.pods, volumes: this.volumes, devices: this.devices };
     new Scheduler(parts).start();
     this.#keepers = new Keepers(parts);
+    new ClaimKeeper(parts).start();
     this.api.follow(({ kind, before, after }) => {
       if (kind.type.kind === 'Pod') this.#tellMachine(before, after);
     });

@@ -1,10 +1,13 @@
 import { instanceUidOf } from '../../../src/resources/pod/owner.ts';
 import { MAIN_CONTAINER } from '../../../src/resources/pod/tools-volume.ts';
+import { RESOURCE_CLAIMS } from '../../../src/kube/devices.ts';
 import { type Node, NODES, PERSISTENT_VOLUME_CLAIMS, type Pod, PODS } from '../../../src/kube/types.ts';
 import type { ApiServer } from '../api/server.ts';
 import type { Chance } from '../clock/chance.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
 import { GPUS, requestsOf } from './amounts.ts';
+import { devicesOf } from './devices.ts';
+import { Driver, type Illness } from './driver.ts';
 import type { Volumes } from './volumes.ts';
 import type { Holding, Witness } from './witness.ts';
 
@@ -21,6 +24,8 @@ export interface MachineShape {
   product: string;
   gpus: number;
   labels?: Record<string, string>;
+  /** ResourceSlices in which its GPUs are; absent where a device plugin counts them. */
+  slices?: number | undefined;
 }
 
 type PodStatus = NonNullable<Pod['status']>;
@@ -44,6 +49,8 @@ interface Tended {
 /** How long a container takes to end once it is asked to. */
 const QUICK_STOP: readonly [number, number] = [200, 2_000];
 const LAST_WORDS_MS = 60;
+/** A kubelet that cannot prepare the devices of a pod tries again. */
+const PREPARE_MS = 2_000;
 const EVICTED = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' } as const;
 
 /** What a kubelet says of a pod that is being deleted, and of which it has no container. */
@@ -65,6 +72,7 @@ export class Machine {
   readonly #tended = new Map<string, Tended>();
   readonly #images = new Set<string>();
   readonly #sick = new Set<string>();
+  readonly driver: Driver | undefined;
   #isSilent = false;
   #isOff = false;
 
@@ -72,6 +80,9 @@ export class Machine {
     this.name = shape.name;
     this.shape = shape;
     this.#deps = deps;
+    const { name: node, product, slices } = shape;
+    this.driver =
+      slices === undefined ? undefined : new Driver(deps, { node, product, gpus: this.#gpuNames(), slices });
   }
 
   get isOff(): boolean {
@@ -102,12 +113,14 @@ export class Machine {
           'kubernetes.io/hostname': name,
           'kubernetes.io/arch': 'amd64',
           'kubernetes.io/os': 'linux',
-          'nvidia.com/gpu.present': 'true',
-          'nvidia.com/gpu.product': product,
-          'nvidia.com/gpu.count': String(gpus),
-          'nvidia.com/gpu.memory': '81559',
-          'nvidia.com/cuda.driver-version.full': '550.54.15',
-          'nvidia.com/cuda.runtime-version.full': '12.4',
+          ...(this.driver === undefined && {
+            'nvidia.com/gpu.present': 'true',
+            'nvidia.com/gpu.product': product,
+            'nvidia.com/gpu.count': String(gpus),
+            'nvidia.com/gpu.memory': '81559',
+            'nvidia.com/cuda.driver-version.full': '550.54.15',
+            'nvidia.com/cuda.runtime-version.full': '12.4',
+          }),
           'berth.dev/gpu-isolation': 'enforced',
           ...labels,
         },
@@ -116,15 +129,17 @@ export class Machine {
       status: this.#status(),
     };
     if (api.find(NODES, { name }) === undefined) api.create(NODES, node);
+    this.driver?.publish();
   }
 
   #status(): NonNullable<Node['status']> {
     const { time } = this.#deps;
     const all = { cpu: '96', memory: '1024Gi', 'ephemeral-storage': '8Ti', pods: '110' };
     const usable = this.shape.gpus - this.#sick.size;
+    const isCounted = this.driver === undefined;
     return {
-      capacity: { ...all, [GPUS]: String(this.shape.gpus) },
-      allocatable: { ...all, [GPUS]: String(usable) },
+      capacity: { ...all, ...(isCounted && { [GPUS]: String(this.shape.gpus) }) },
+      allocatable: { ...all, ...(isCounted && { [GPUS]: String(usable) }) },
       conditions: [
         {
           type: 'Ready',
@@ -141,6 +156,7 @@ export class Machine {
 
   #report(): void {
     if (!this.answers) return;
+    this.driver?.publish();
     const { allocatable, images } = this.#status();
     this.#deps.api.change(NODES, { name: this.name }, (node) => ({
       ...node,
@@ -179,13 +195,26 @@ export class Machine {
     this.#catchUp();
   }
 
-  /** A GPU fails, or is replaced. */
-  setSick(index: number, isSick: boolean): void {
+  /** A GPU fails, or is replaced. `illness`: what its driver says of it. */
+  setSick(index: number, isSick: boolean, illness: Illness = 'taint'): void {
     const [gpu = ''] = this.#gpuNames().slice(index % this.shape.gpus);
     if (isSick) this.#sick.add(gpu);
     else this.#sick.delete(gpu);
+    this.driver?.setIll(gpu, isSick ? illness : undefined);
     this.#report();
     for (const tended of this.#tended.values()) if (tended.holding.gpus.includes(gpu)) this.#say(tended);
+  }
+
+  /** Its driver starts anew. */
+  restartDriver(): void {
+    this.driver?.restart(() => this.answers);
+  }
+
+  /** The slices of its driver are taken away, or are there again. */
+  hideSlices(isHidden: boolean): void {
+    if (isHidden && this.answers) this.driver?.wipe();
+    else this.driver?.comeBack();
+    this.#report();
   }
 
   /** The program of a pod ends by itself. */
@@ -267,7 +296,27 @@ export class Machine {
   }
 
   #admit(pod: Pod, before: Tended | undefined): void {
-    const { time, witness, chance } = this.#deps;
+    if (this.driver === undefined) {
+      const some = this.#chosen(pod);
+      if (some !== undefined) this.#tend(pod, some, before);
+      return;
+    }
+    const prepared = this.#prepared(pod, this.driver);
+    if (prepared !== undefined) this.#tend(pod, prepared, before);
+    else this.#deps.time.afterPlain(PREPARE_MS, () => this.#meet(pod, before));
+  }
+
+  /** The GPUs of the claim that the scheduler made for a pod; undefined while it is not there. */
+  #prepared({ metadata, status }: Pod, driver: Driver): string[] | undefined {
+    const { resourceClaimName: name = '' } = status?.extendedResourceClaimStatus ?? {};
+    const claim = this.#deps.api.find(RESOURCE_CLAIMS, { namespace: metadata.namespace, name });
+    if (claim?.status?.reservedFor?.some(({ uid }) => uid === metadata.uid) !== true) return undefined;
+    return devicesOf(claim).flatMap(({ device }) => driver.gpuOf(device) ?? []);
+  }
+
+  /** The GPUs that a device plugin gives to a pod. */
+  #chosen(pod: Pod): string[] | undefined {
+    const { witness } = this.#deps;
     const wanted = requestsOf(pod)[GPUS] ?? 0;
     const taken = new Set(
       [...this.#tended.values()].filter((one) => one.holding.to === undefined).flatMap((one) => [...one.holding.gpus]),
@@ -278,13 +327,18 @@ export class Machine {
       this.#write(pod, { phase: 'Failed', reason: 'UnexpectedAdmissionError', message: `Pod was rejected: ${why}` });
       // A GPU that fell ill a moment ago is nobody's mistake.
       if (this.shape.gpus - taken.size < wanted) witness.rejected(pod, this.name, why);
-      return;
+      return undefined;
     }
+    return free.slice(0, wanted);
+  }
+
+  #tend(pod: Pod, gpus: readonly string[], before: Tended | undefined): void {
+    const { time, witness, chance } = this.#deps;
     const holding: Holding = {
       pod,
       instance: instanceUidOf(pod),
       node: this.name,
-      gpus: free.slice(0, wanted),
+      gpus,
       from: time.wall,
     };
     const { startedAt, finishedAt = time.seconds, restarts = -1 } = before ?? {};
@@ -419,7 +473,7 @@ export class Machine {
         ...(before !== undefined && { lastState: { terminated: { exitCode: 1, reason: 'Error', ...before } } }),
       };
       const health =
-        sick.length > 0 && name === MAIN_CONTAINER
+        sick.length > 0 && name === MAIN_CONTAINER && this.driver === undefined
           ? {
               allocatedResourcesStatus: [
                 { name: GPUS, resources: sick.map((id) => ({ resourceID: id, health: 'Unhealthy' })) },

@@ -4,6 +4,8 @@ import type { ApiServer } from '../api/server.ts';
 import type { Chance } from '../clock/chance.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
 import { type Amounts, requestsOf } from './amounts.ts';
+import { ClaimBinding } from './claim-binding.ts';
+import type { Devices } from './devices.ts';
 import type { PodIndex } from './pod-index.ts';
 import type { Volumes } from './volumes.ts';
 
@@ -13,7 +15,17 @@ interface Deps {
   chance: Chance;
   pods: PodIndex;
   volumes: Volumes;
+  devices: Devices;
 }
+
+/** Kinds whose objects may be what a pod waits for. */
+const AWAITED: ReadonlySet<string> = new Set([
+  'Node',
+  'PersistentVolumeClaim',
+  'ResourceClaim',
+  'ResourceSlice',
+  'DeviceTaintRule',
+]);
 
 const RETRY_MS = 2_000;
 
@@ -44,9 +56,11 @@ export class Scheduler {
   readonly #deps: Deps;
   readonly #waiting = new Map<string, Pod>();
   readonly #queued = new Set<string>();
+  readonly #binding: ClaimBinding;
 
   constructor(deps: Deps) {
     this.#deps = deps;
+    this.#binding = new ClaimBinding(deps);
   }
 
   /** Schedules from now on. */
@@ -54,7 +68,7 @@ export class Scheduler {
     this.#deps.api.follow(({ kind, before, after }) => {
       if (kind.type.kind === 'Pod') this.#seePod(before, after);
       // Whatever becomes free, or appears, may be what a pod waits for.
-      else if (['Node', 'PersistentVolumeClaim'].includes(kind.type.kind) && this.#waiting.size > 0) this.#retryAll(50);
+      else if (AWAITED.has(kind.type.kind) && this.#waiting.size > 0) this.#retryAll(50);
     });
   }
 
@@ -66,6 +80,7 @@ export class Scheduler {
       if (isFreed && this.#waiting.size > 0) this.#retryAll(20);
       return;
     }
+    if (this.#binding.has(uid)) return;
     const isNew = !this.#waiting.has(uid);
     this.#waiting.set(uid, after);
     if (isNew) this.#queue(uid, this.#deps.chance.between(5, 60));
@@ -104,7 +119,7 @@ export class Scheduler {
   }
 
   #refusal(pod: Pod, node: Node): string | undefined {
-    const { api, pods, volumes } = this.#deps;
+    const { api, pods, volumes, devices } = this.#deps;
     if (node.spec?.unschedulable === true) return 'node(s) were unschedulable';
     if (!isTolerated(pod, node)) return 'node(s) had untolerated taint(s)';
     for (const { persistentVolumeClaim } of pod.spec?.volumes ?? []) {
@@ -121,7 +136,12 @@ export class Scheduler {
       if (isEnded(other)) continue;
       for (const [name, amount] of Object.entries(requestsOf(other))) used[name] = (used[name] ?? 0) + amount;
     }
+    const resourceName = this.#fromSlices(pod, node);
     for (const [name, amount] of Object.entries(requestsOf(pod))) {
+      if (name === resourceName) {
+        if (devices.free(node.metadata.name).length < amount) return 'cannot allocate all claims';
+        continue;
+      }
       const has = parseQuantity(node.status?.allocatable?.[name] ?? '0') ?? 0;
       if ((used[name] ?? 0) + amount > has) return name === 'pods' ? 'Too many pods' : `Insufficient ${name}`;
     }
@@ -132,16 +152,35 @@ export class Scheduler {
     this.#say(pod, { status: 'False', reason: 'Unschedulable', message });
   }
 
+  /** The resource of a pod that a node has in slices: a device plugin that counts it comes first. */
+  #fromSlices(pod: Pod, node: Node): string | undefined {
+    const { devices } = this.#deps;
+    return Object.keys(requestsOf(pod)).find(
+      (name) => Number(node.status?.allocatable?.[name] ?? 0) === 0 && devices.classOf(name) !== undefined,
+    );
+  }
+
   #bind(pod: Pod, node: Node): void {
-    const { api, volumes } = this.#deps;
-    this.#waiting.delete(pod.metadata.uid ?? '');
+    const { api, volumes, devices } = this.#deps;
+    const { uid = '' } = pod.metadata;
+    this.#waiting.delete(uid);
     for (const { persistentVolumeClaim } of pod.spec?.volumes ?? []) {
       const name = persistentVolumeClaim?.claimName;
       if (name === undefined) continue;
       const claim = api.find(PERSISTENT_VOLUME_CLAIMS, { namespace: pod.metadata.namespace, name });
       if (claim !== undefined && claim.spec?.volumeName === undefined) volumes.bind(claim, node.metadata.name);
     }
-    this.#say(pod, { status: 'True' }, node.metadata.name);
+    const { name } = node.metadata;
+    const resourceName = this.#fromSlices(pod, node);
+    if (resourceName === undefined) {
+      this.#say(pod, { status: 'True' }, name);
+      return;
+    }
+    const some = devices.free(name).slice(0, requestsOf(pod)[resourceName]);
+    this.#binding.begin({ pod, node: name, devices: some, resourceName }, (isDone) => {
+      if (isDone) this.#say(pod, { status: 'True' }, name);
+      else this.#seePod(undefined, api.find(PODS, pod.metadata));
+    });
   }
 
   #say(pod: Pod, condition: { status: 'True' | 'False'; reason?: string; message?: string }, nodeName?: string): void {

@@ -1,3 +1,5 @@
+import type { Illness } from '../nodes/driver.ts';
+
 /** Which instance an act is about: the one that the act with this number rented. */
 type Of = { of: number };
 
@@ -50,6 +52,10 @@ export type Act = { id: number; at: number } & (
   | { do: 'drain' | 'cordon'; node: number; forMs: number }
   | { do: 'lose'; node: number; how: 'silent' | 'off'; forMs: number; deletesNode: boolean; forcesPods: boolean }
   | { do: 'sicken'; node: number; gpu: number; forMs: number }
+  | { do: 'sickenDevice'; node: number; gpu: number; illness: Illness; forMs: number }
+  | { do: 'taintDevice'; node: number; gpu: number; forMs: number }
+  | { do: 'restartDriver'; node: number }
+  | { do: 'hideSlices'; node: number; forMs: number }
   | { do: 'relabel'; node: number; driver: string }
   | { do: 'ceil'; tenant: number; gpus: number | undefined; diskGb: number | undefined }
   | { do: 'reprice'; pool: number; price: string }

@@ -16,11 +16,13 @@ import {
   PODS,
   type ResourceType,
 } from '../../../src/kube/types.ts';
+import { DEVICE_TAINT_RULES, type DeviceTaintRule } from '../../../src/kube/devices.ts';
 import type { FrontProcess } from '../berth/front-process.ts';
 import { Failure } from '../api/failure.ts';
 import type { Weather } from '../api/network.ts';
 import { FORGED } from '../judge/judge.ts';
-import { PRODUCTS, type World } from '../world.ts';
+import { deviceName, DRIVER } from '../nodes/driver.ts';
+import { PRODUCTS, SLICED, type World } from '../world.ts';
 import { type Act, textOf } from './acts.ts';
 
 /** The finalizer of somebody else. */
@@ -80,9 +82,9 @@ export class People {
   /** The judge hears of what may end a program. */
   #tell(act: Act): void {
     const { judge } = this.#world;
-    const isOfNode = act.do === 'drain' || act.do === 'cordon' || act.do === 'lose' || act.do === 'sicken';
-    if (isOfNode) judge.troubled(`node-${act.node}`, act.forMs);
-    if (act.do === 'unpool') for (const node of this.#world.cluster.machines.keys()) judge.troubled(node, act.forMs);
+    if ('node' in act && 'forMs' in act) judge.troubled(`node-${act.node}`, act.forMs, act.do !== 'hideSlices');
+    if (act.do === 'unpool')
+      for (const node of this.#world.cluster.machines.keys()) judge.troubled(node, act.forMs, true);
     if (!('of' in act) || (act.do === 'edit' && HARMLESS.has(act.field))) return;
     if (!WORDS.has(act.do)) judge.touched(this.#instanceOf(act.of)?.metadata.uid ?? '');
   }
@@ -98,7 +100,10 @@ export class People {
       if (cluster.api.find(NODES, { name: machine.name }) === undefined) machine.register();
       cluster.cordon(machine.name, false);
       for (let gpu = 0; gpu < machine.shape.gpus; gpu += 1) machine.setSick(gpu, false);
+      machine.hideSlices(false);
     }
+    if (cluster.api.servesDevices)
+      for (const { metadata } of cluster.api.list(DEVICE_TAINT_RULES)) cluster.api.delete(DEVICE_TAINT_RULES, metadata);
     // What holds a pod must hold nothing else, however long it stays.
     for (const { metadata } of cluster.api.list<KubeObject>(GPU_INSTANCES)) this.#release(GPU_INSTANCES, metadata);
     for (const name of this.#world.tenants)
@@ -247,6 +252,29 @@ export class People {
         time.afterPlain(act.forMs, () => machine?.setSick(act.gpu, false));
         return;
       }
+      case 'sickenDevice': {
+        const machine = cluster.machines.get(`node-${act.node}`);
+        machine?.setSick(act.gpu, true, act.illness);
+        time.afterPlain(act.forMs, () => machine?.setSick(act.gpu, false));
+        return;
+      }
+      case 'taintDevice': {
+        const deviceSelector = { driver: DRIVER, pool: `node-${act.node}`, device: deviceName(act.gpu) };
+        const ref = { name: `taint-${act.id}` };
+        const taint = { key: 'example.com/repair', effect: 'NoSchedule' };
+        api.create(DEVICE_TAINT_RULES, { metadata: ref, spec: { deviceSelector, taint } } as DeviceTaintRule);
+        time.afterPlain(act.forMs, () => api.find(DEVICE_TAINT_RULES, ref) && api.delete(DEVICE_TAINT_RULES, ref));
+        return;
+      }
+      case 'restartDriver':
+        cluster.machines.get(`node-${act.node}`)?.restartDriver();
+        return;
+      case 'hideSlices': {
+        const machine = cluster.machines.get(`node-${act.node}`);
+        machine?.hideSlices(true);
+        time.afterPlain(act.forMs, () => machine?.hideSlices(false));
+        return;
+      }
       case 'relabel':
         api.merge(
           NODES,
@@ -263,13 +291,11 @@ export class People {
         time.afterPlain(act.forMs, () => this.#bringPools());
         return;
       case 'reprice':
-        api.merge<GpuPool>(
-          GPU_POOLS,
-          { name: `pool-${act.pool}` },
-          {
-            spec: { prices: [{ product: '*', onDemand: act.price, interruptible: '0.5' }] },
-          },
-        );
+        for (const name of [`pool-${act.pool}`, `pool-${act.pool}${SLICED}`]) {
+          const spec = { prices: [{ product: '*', onDemand: act.price, interruptible: '0.5' }] };
+          if (name.endsWith(SLICED) && api.find(GPU_POOLS, { name }) === undefined) return;
+          api.merge<GpuPool>(GPU_POOLS, { name }, { spec });
+        }
         return;
       case 'kill':
         world.killLeader();

@@ -1,4 +1,5 @@
 import type { Chance } from '../clock/chance.ts';
+import type { Illness } from '../nodes/driver.ts';
 import { type Act, FIELDS } from './acts.ts';
 
 export interface Plan {
@@ -273,6 +274,36 @@ function sequel(
   return Array.from({ length: chance.int(0, 3) }, near).flatMap((at): NewAct[] => {
     const one = chance.of(lives.filter(({ from, to }) => from < at - 10_000 && to > at));
     return one === undefined ? [] : [{ at, do: 'clearAway', of: one.of, isHeld: false }];
+  });
+}
+
+/** What befalls the devices of these nodes, from numbers of its own. Its ids come after those of all other acts. */
+export function planDeviceActs(chance: Chance, plan: Plan, nodes: readonly number[], firstId: number): Act[] {
+  const { spanMs, days } = plan;
+  const mood = new Mood(chance);
+  const count = nodes.length === 0 ? 0 : Math.round((plan.rentals * plan.faults) / 100);
+  return Array.from({ length: count * days }, (_, index): Act => {
+    const at = Math.floor(index / count) * dayMs(plan) + chance.between(0, spanMs * 0.9);
+    const node = chance.one(nodes);
+    const forMs = chance.between(2_000, chance.is(0.5) ? 30_000 : 300_000);
+    const gpu = chance.int(0, 7);
+    const next = mood.of<() => NewAct>('device', [
+      [
+        4,
+        () => ({
+          at,
+          do: 'sickenDevice',
+          node,
+          gpu,
+          illness: chance.one<Illness>(['taint', 'evict', 'gone']),
+          forMs,
+        }),
+      ],
+      [2, () => ({ at, do: 'taintDevice', node, gpu, forMs })],
+      [3, () => ({ at, do: 'restartDriver', node })],
+      [2, () => ({ at, do: 'hideSlices', node, forMs })],
+    ]);
+    return { ...next(), id: firstId + index };
   });
 }
 

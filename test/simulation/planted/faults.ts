@@ -403,6 +403,24 @@ export const PLANTED: readonly PlantedFault[] = [
     to: "return status?.phase !== 'Running';",
   },
   {
+    name: 'a device that a claim has counts as free',
+    file: 'inventory/devices/device-group.ts',
+    from: 'holdersOf(id).length === 0 && !isTainted(device)',
+    to: '!isTainted(device) && id !== ""',
+  },
+  {
+    name: 'a device counts for its claim and for its pod',
+    file: 'inventory/devices/device-group.ts',
+    from: 'if (asked && counted) uncounted.set(asked.claim, counted - 1);',
+    to: 'if (asked && counted === 0) uncounted.set(asked.claim, counted - 1);',
+  },
+  {
+    name: 'a claim that is gone keeps its devices',
+    file: 'inventory/devices/device-index.ts',
+    from: 'if (after === undefined) this.#held.delete(key);',
+    to: 'if (after === undefined) return [];',
+  },
+  {
     name: 'maxDuration never ends',
     file: `${DECIDE}/deadlines.ts`,
     from: 'return [lifetime(observed), idle(observed),',
