@@ -287,6 +287,19 @@ describe('GPUs that Dynamic Resource Allocation gave out', () => {
     expect(released).not.toHaveProperty('devices');
   });
 
+  test('keep the UUIDs that were told while their slice is away', () => {
+    const [a, b] = [device('gpu-0'), device('gpu-3')];
+    const first = { ...running(), status: statusOf(look(running(), [a, b]), SSH) };
+    const untold = [a, b].map(({ uuid: _uuid, ...place }) => place);
+    const away = { ...first, status: statusOf(look(first, untold), SSH) };
+    expect(away.status.devices).toEqual(first.status.devices);
+    const other = [{ ...a, uuid: 'GPU-new' }, untold[1] ?? b];
+    const uuids = statusOf(look(away, other), SSH).devices?.map(({ uuid }) => uuid);
+    expect(uuids).toEqual(['GPU-new', 'GPU-gpu-3']);
+    const moved = [{ ...(untold[0] ?? a), pool: 'm' }];
+    expect(statusOf(look(away, moved), SSH).devices?.map(({ uuid }) => uuid)).toEqual([undefined]);
+  });
+
   test('are unhealthy with a taint, and leave after a minute where the owner wants it', () => {
     const sick = look(running(RESTART), [device('gpu-0', true), device('gpu-3')]);
     expect(gpuHealthy(sick)).toMatchObject({ status: 'False', message: expect.stringMatching(/^GPU GPU-gpu-0 is /) });

@@ -1,5 +1,6 @@
 import type { GpuInstance, GpuInstanceStatus } from '../../../../resources/instances/gpu-instance.ts';
 
+import type { HeldDevice } from '../../../../resources/instances/held-devices.ts';
 import { isSwitchedOff } from '../../../../resources/instances/instance-state.ts';
 import { conditionsOf } from './conditions.ts';
 import { endingOf } from '../endings.ts';
@@ -81,6 +82,17 @@ function haveOthersGivenWay({ instance, othersEnd }: Observed): boolean {
   return (othersEnd ?? othersEnded) === true && claim === undefined && !isSwitchedOff(instance);
 }
 
+/** The devices of the pod. While their slice is away nobody tells their UUIDs, which stay as they were told. */
+function heldDevices({ instance, devices = [] }: Observed): HeldDevice[] {
+  const known = instance.status?.devices ?? [];
+  return devices.map(({ isTainted: _taint, ...told }) => {
+    const before = known.find(
+      ({ driver, pool, device }) => driver === told.driver && pool === told.pool && device === told.device,
+    );
+    return { ...before, ...told };
+  });
+}
+
 /** The status for what is seen. Claim, usage and ending are carried over: the controller decided them. */
 export function statusOf(seen: Observed, ssh: SshAddress, waiting?: Waiting): GpuInstanceStatus {
   const observed = { ...seen, instance: withFinish(seen) };
@@ -117,7 +129,7 @@ export function statusOf(seen: Observed, ssh: SshAddress, waiting?: Waiting): Gp
     ...(observed.reserved !== undefined && { reserved: observed.reserved }),
     ...(haveOthersGivenWay(observed) && { othersEnded: true }),
     ...(unhealthy.length > 0 && { unhealthyGPUs: [...unhealthy] }),
-    ...(devices.length > 0 && { devices: devices.map(({ isTainted: _taint, ...device }) => device) }),
+    ...(devices.length > 0 && { devices: heldDevices(observed) }),
     ...(described !== undefined && {
       image: described.image,
       runtype: described.runtype,
