@@ -93,7 +93,7 @@ export function judgeAtRest(world: World, people: People): void {
     }
     const [holding] = own;
     if (state === 'running' && holding !== undefined && cluster.machines.get(holding.node)?.driver !== undefined)
-      judge.hasGpus(said, instance.status?.devices, holding);
+      judge.mustNameGpus(said, instance.status?.devices, holding);
     if ((state === 'stopped' || state === 'failed') && instance.spec.powerState === 'Running' && !OVER.has(reason)) {
       judge.blame(9, `${said} does not come back: ${reason}: ${message}`);
     }

@@ -12,6 +12,7 @@ import { FINALIZER } from '../../../src/resources/cleanup.ts';
 import type { ApiServer } from '../api/server.ts';
 import type { Cluster } from '../nodes/cluster.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
+import { uuidOf } from '../nodes/driver.ts';
 import type { Holding, Witness } from '../nodes/witness.ts';
 import { Owners } from './owners.ts';
 import { wrongIn } from './sums.ts';
@@ -449,26 +450,25 @@ export class Judge implements Witness {
       if (ms > most) this.blame(3, `${said} ${most / 1000} at most`);
       if (ms < least && !isUnbilled) this.blame(3, `${said} ${least / 1000} at least`);
       const { pricePerHour } = this.#owners?.claimOf(uid, start) ?? {};
-      if (bill?.devices !== undefined)
-        this.#mustName(`the bill of start ${start} of ${name}`, bill.devices, ran.get(start) ?? []);
+      // No slice may have told the UUID of one while it ran.
+      const gpus = bill?.devices?.map(({ pool, device, uuid = uuidOf(pool, device) }) => uuid);
+      if (gpus !== undefined) this.#mustName(`the bill of start ${start} of ${name}`, gpus, ran.get(start) ?? []);
       if (bill !== undefined && pricePerHour !== undefined && bill.pricePerHour !== pricePerHour)
         this.blame(3, `start ${start} of ${name} is billed at ${bill.pricePerHour}, and began at ${pricePerHour}`);
     }
   }
 
-  /** Devices are those that a kubelet gave to a pod, by their UUIDs. */
-  #mustName(what: string, devices: readonly HeldDevice[], holdings: readonly Holding[]): void {
-    const said = devices.map(({ uuid = '?' }) => uuid).toSorted();
-    if (!holdings.some(({ gpus }) => sameJson(gpus.toSorted(), said)))
-      this.blame(
-        3,
-        `${what} names ${said.join(', ')}, and it had ${holdings.map(({ gpus }) => gpus.join(', ')).join(' or ')}`,
-      );
+  /** GPUs are those that a kubelet gave to a pod. */
+  #mustName(what: string, gpus: readonly string[], holdings: readonly Holding[]): void {
+    const said = gpus.toSorted();
+    const had = holdings.map((holding) => holding.gpus.toSorted());
+    if (!had.some((one) => sameJson(one, said)))
+      this.blame(3, `${what} names ${said.join(', ')}, and it had ${had.map((one) => one.join(', ')).join(' or ')}`);
   }
 
   /** A status names the GPUs that its pod has. */
-  hasGpus(name: string, devices: readonly HeldDevice[] | undefined, holding: Holding): void {
-    this.#mustName(name, devices ?? [], [holding]);
+  mustNameGpus(name: string, devices: readonly HeldDevice[] | undefined, holding: Holding): void {
+    this.#mustName(name, devices?.map(({ uuid = '?' }) => uuid) ?? [], [holding]);
   }
 
   /** GPU milliseconds that one start may and must cost. */

@@ -12,9 +12,15 @@ export type Device = NonNullable<ResourceSlice['spec']['devices']>[number];
 /** What a driver says of a GPU that fails: nobody gets it, its pod must go, or it is not there. */
 export type Illness = 'taint' | 'evict' | 'gone';
 
+const NAME = 'gpu-';
+
 /** The name of a GPU in its slice, as the driver of NVIDIA has it. */
 export function deviceName(index: number): string {
-  return `gpu-${index}`;
+  return NAME + index;
+}
+
+export function uuidOf(node: string, device: string): string {
+  return `GPU-${node}-${device.slice(NAME.length)}`;
 }
 
 interface Deps {

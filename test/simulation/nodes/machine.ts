@@ -7,7 +7,7 @@ import type { Chance } from '../clock/chance.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
 import { GPUS, requestsOf } from './amounts.ts';
 import { devicesOf } from './devices.ts';
-import { Driver, type Illness } from './driver.ts';
+import { deviceName, Driver, type Illness, uuidOf } from './driver.ts';
 import type { Volumes } from './volumes.ts';
 import type { Holding, Witness } from './witness.ts';
 
@@ -99,7 +99,7 @@ export class Machine {
   }
 
   #gpuNames(): string[] {
-    return Array.from({ length: this.shape.gpus }, (_, index) => `GPU-${this.name}-${index}`);
+    return Array.from({ length: this.shape.gpus }, (_, index) => uuidOf(this.name, deviceName(index)));
   }
 
   /** Makes the Node, or makes it anew. */
