@@ -90,7 +90,7 @@ export const READY_REASONS = {
   },
   GPUUnhealthy: {
     state: 'interrupted',
-    help: 'A GPU of the instance was unhealthy, and spec.onGPUFailure is Restart. The instance starts again by itself, on healthy GPUs.',
+    help: 'A GPU was unhealthy: spec.onGPUFailure is Restart, or its driver evicts. The instance starts again by itself, on healthy GPUs.',
   },
   NodeLost: {
     state: 'interrupted',

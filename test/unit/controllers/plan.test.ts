@@ -183,6 +183,16 @@ describe('with a claim', () => {
     expect(step).toMatchObject({ do: 'end', ending: { reason: 'NodeLost', at: Date.parse(EARLIER) } });
   });
 
+  test('an instance whose pod goes for a taint of its device is told that, and not that a client deleted it', () => {
+    const message = 'Device Taint manager: deleting due to NoExecute taint';
+    const taken = { type: 'DisruptionTarget', status: 'True', reason: 'DeletionByDeviceTaintManager', message };
+    const step = planNext(observed({ pod: startedPod({ conditions: [taken] }, DELETING), node: readyNode() }));
+    expect(step).toMatchObject({
+      do: 'end',
+      ending: { reason: 'GPUUnhealthy', message: `Kubernetes deleted the pod: ${message}.` },
+    });
+  });
+
   test('the steps of an ending: delete the pod, wait, release, rest, and the spec stays as its owner wrote it', () => {
     const instance = gpuInstance('one', {}, { ...CLAIMED, ending: ending('Expired') });
     const pod = startedPod();

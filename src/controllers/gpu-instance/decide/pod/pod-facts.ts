@@ -240,6 +240,10 @@ function reasonOfDeletion(pod: Pod, node: Node | undefined): Ending {
     const said = words(disruption.message, 'the node does not answer');
     return { reason: 'NodeLost', message: `Kubernetes deleted the pod: ${said}.` };
   }
+  if (disruption?.reason === 'DeletionByDeviceTaintManager') {
+    const said = words(disruption.message, 'a device is tainted');
+    return { reason: 'GPUUnhealthy', message: `Kubernetes deleted the pod: ${said}.` };
+  }
   const byClient = disruption === undefined || disruption.reason === 'EvictionByEvictionAPI';
   return byClient ? endingOfMissing(node) : POD_DELETED;
 }
