@@ -58,6 +58,8 @@ interface Life {
   isUnwanted: boolean;
   keepsDisk: boolean;
   hadDisk: boolean;
+  /** Numbers of starts, each with the UUID of a GPU that its status named. */
+  named: Set<string>;
   /** When people used it. */
   uses: { from: number; to?: number }[];
   /** Its namespace was deleted, with all bills and disks in it. */
@@ -139,6 +141,8 @@ export class Judge implements Witness {
       this.#mustHaveEnded(life, before as GpuInstance | undefined, after as GpuInstance | undefined);
       const { diskPolicy, onExpiry, maxDuration, idleTimeout } = instance.spec;
       if (instance.metadata.deletionTimestamp === undefined) life.keepsDisk = diskPolicy === 'Retain';
+      const { incarnation = 0, devices = [] } = (after as GpuInstance | undefined)?.status ?? {};
+      for (const { uuid } of devices) if (uuid !== undefined) life.named.add(`${incarnation} ${uuid}`);
       const isIdle = (one: GpuInstance | undefined): boolean => one?.status?.ending?.reason === 'Idle';
       if (isIdle(after as GpuInstance | undefined) && !isIdle(before as GpuInstance | undefined))
         this.#mustBeIdle(life, idleTimeout);
@@ -440,7 +444,7 @@ export class Judge implements Witness {
   }
 
   /** The rule of the meter, from what was run: never more, and no less than the grace and what was silent allow. */
-  #compare({ uid, name, namespace, holdings, isUnbilled }: Life, billed: Billed): void {
+  #compare({ uid, name, namespace, holdings, isUnbilled, named }: Life, billed: Billed): void {
     const ran = Map.groupBy(holdings, ({ pod }) => startOf(pod)?.incarnation ?? 0);
     for (const start of new Set([...ran.keys(), ...billed.keys()])) {
       const bill = billed.get(start);
@@ -450,8 +454,11 @@ export class Judge implements Witness {
       if (ms > most) this.blame(3, `${said} ${most / 1000} at most`);
       if (ms < least && !isUnbilled) this.blame(3, `${said} ${least / 1000} at least`);
       const { pricePerHour } = this.#owners?.claimOf(uid, start) ?? {};
-      // No slice may have told the UUID of one while it ran.
-      const gpus = bill?.devices?.map(({ pool, device, uuid = uuidOf(pool, device) }) => uuid);
+      const gpus = bill?.devices?.map(({ pool, device, uuid }) => {
+        const real = uuidOf(pool, device);
+        // No slice may have told of it while it ran.
+        return uuid ?? (named.has(`${start} ${real}`) ? '?' : real);
+      });
       if (gpus !== undefined) this.#mustName(`the bill of start ${start} of ${name}`, gpus, ran.get(start) ?? []);
       if (bill !== undefined && pricePerHour !== undefined && bill.pricePerHour !== pricePerHour)
         this.blame(3, `start ${start} of ${name} is billed at ${bill.pricePerHour}, and began at ${pricePerHour}`);
@@ -522,6 +529,7 @@ export class Judge implements Witness {
       isUnwanted: false,
       keepsDisk: false,
       hadDisk: false,
+      named: new Set(),
       uses: [],
       isNamespaceGone: false,
       isUnbilled: false,

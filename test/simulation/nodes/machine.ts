@@ -191,6 +191,7 @@ export class Machine {
   turnOn(): void {
     if (!this.#isOff) return;
     this.#isOff = false;
+    if (this.driver !== undefined) this.#waitForDriver();
     if (this.#isSilent) return;
     this.#catchUp();
   }
@@ -205,6 +206,13 @@ export class Machine {
     for (const tended of this.#tended.values()) if (tended.holding.gpus.includes(gpu)) this.#say(tended);
   }
 
+  /** A kubelet that starts takes the slices of its node away, and waits for the driver. */
+  #waitForDriver(): void {
+    const { time, chance } = this.#deps;
+    this.driver?.wipe();
+    time.afterPlain(chance.between(200, 5_000), () => this.hideSlices(false));
+  }
+
   /** Its driver starts anew. */
   restartDriver(): void {
     this.driver?.restart(() => this.answers);
@@ -212,8 +220,8 @@ export class Machine {
 
   /** The slices of its driver are taken away, or are there again. */
   hideSlices(isHidden: boolean): void {
-    if (isHidden && this.answers) this.driver?.wipe();
-    else this.driver?.comeBack();
+    if (!isHidden) this.driver?.comeBack();
+    else if (this.answers) this.driver?.wipe();
     this.#report();
   }
 

@@ -421,6 +421,12 @@ export const PLANTED: readonly PlantedFault[] = [
     to: 'if (after === undefined) return [];',
   },
   {
+    name: 'a device loses its UUID with its slice',
+    file: `${DECIDE}/status/status.ts`,
+    from: 'return { ...before, ...told };',
+    to: 'return before === undefined ? told : { ...told };',
+  },
+  {
     name: 'maxDuration never ends',
     file: `${DECIDE}/deadlines.ts`,
     from: 'return [lifetime(observed), idle(observed),',
