@@ -95,6 +95,33 @@ describe('the log of an instance', () => {
     expect(new Set(data.map(({ id }) => id)).size).toBe(105);
   });
 
+  it('is read at the pace of its tenant, however often and long, and another one at its own', async () => {
+    let chunks = 0;
+    const mebibyte = Buffer.from(`${AT} ${'x'.repeat(64_000)}\n`.repeat(16));
+    const { get } = await serve(() =>
+      Readable.from(
+        (function* () {
+          for (let at = 0; at < 16; at += 1) {
+            chunks += 1;
+            yield mebibyte;
+          }
+        })(),
+        { highWaterMark: 1 },
+      ),
+    );
+    const hostile = Array.from({ length: 10 }, () => get('a', '?source=on_start'));
+    const timers = clock.pending;
+    // Each has the timer of its longest time, and one until it may go on.
+    await waitFor('the readings to wait', () => clock.pending >= timers + 20 || chunks === 160);
+    expect(chunks).toBeLessThan(50);
+    const before = chunks;
+    const honest = get('b', '?source=on_start');
+    await waitFor('the pieces of another tenant', () => chunks > before + 4);
+    await clock.advance(31_000);
+    expect((await honest).status).toBe(200);
+    await Promise.all(hostile);
+  });
+
   it('leaves out the lines of Jupyter before it counts, for the start script', async () => {
     const { get } = await serve(() =>
       Readable.from([Buffer.from(`${AT} a\n${AT} b\n${AT} [jupyter] c\n${AT} [jupyter] d\n`)]),

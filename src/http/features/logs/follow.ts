@@ -10,7 +10,7 @@ import type { LogEventType, StreamEvent } from '../../interface/events/event-str
 import { loggedContainer, type LoggedContainer, saysNoPrevious } from '../instances/container.ts';
 import { idOf, LineCursor, type Position } from './position.ts';
 import type { KeptLog } from './kept.ts';
-import { chooseLines, isOfSource, secondOf, sinceOf } from './read.ts';
+import { charactersOf, chooseLines, isOfSource, secondOf, sinceOf } from './read.ts';
 import { LOG_LIMITS, type LogQuery, logQuerySchema } from './schema.ts';
 
 /** Milliseconds: before a log is opened again that ended though its container runs. */
@@ -19,9 +19,6 @@ const MAX_WAIT_MS = 30_000;
 
 /** Readings of the log before a restart that fail one after the other until it counts as removed. */
 const MAX_FAILURES = 3;
-
-/** Characters of a line beside its text: its time, and what a short one costs. */
-const LINE_CHARS = 64;
 
 /** Every line. */
 const ALL: LogQuery = { ...logQuerySchema.parse({}), tail: LOG_LIMITS.tail.max };
@@ -250,7 +247,7 @@ export class LogFollower {
       this.#waitsFor = '';
       this.#failures = 0;
       if (events.length > 0) await send(events);
-      await pace(batch.reduce((sum, { text }) => sum + text.length + LINE_CHARS, 0));
+      await pace(charactersOf(batch));
     }
   }
 

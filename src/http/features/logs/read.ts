@@ -49,10 +49,20 @@ export interface ReadOptions {
   query: LogQuery;
   now: number;
   signal: AbortSignal;
+  /** Resolves when the tenant may read on. */
+  pace: (characters: number) => Promise<void>;
+}
+
+/** Characters of a line beside its text: its time, and what a short one costs. */
+const LINE_CHARS = 64;
+
+/** Characters of lines, as they count for the pace of a tenant. */
+export function charactersOf(lines: readonly LogLine[]): number {
+  return lines.reduce((sum, { text }) => sum + text.length + LINE_CHARS, 0);
 }
 
 /** The last lines of a log. Throws what the kubelet answers. */
-export async function readLog(target: LogTarget, { client, query, now, signal }: ReadOptions) {
+export async function readLog(target: LogTarget, { client, query, now, signal, pace }: ReadOptions) {
   const { source, tail, previous } = query;
   const since = sinceOf(query.since, now);
   const options: LogOptions = {
@@ -68,6 +78,7 @@ export async function readLog(target: LogTarget, { client, query, now, signal }:
     for (const line of batch) {
       if (isOfSource(source, line) && (since === undefined || line.time >= since)) newest.add(line);
     }
+    await pace(charactersOf(batch));
   }
   return { lines: newest.lines, truncated: newest.truncated };
 }

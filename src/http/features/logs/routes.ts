@@ -27,7 +27,7 @@ import { findHistory } from '../instances/histories.ts';
 import { keptEvents, LogFollower } from './follow.ts';
 import { findKeptLog, type KeptLog, type LoggedInstance, nothingKept, notRestarted } from './kept.ts';
 import { idOf, LineCursor, positionOf } from './position.ts';
-import { chooseLines, readLog } from './read.ts';
+import { chooseLines, readLog, type ReadOptions } from './read.ts';
 import { type LogQuery, logQuerySchema, logSchema } from './schema.ts';
 
 export interface LogsContext extends InstanceSource {
@@ -103,17 +103,29 @@ async function readKept({ client, clock }: LogsContext, { query, subject, instan
 }
 
 /** The log of the container; what was kept of it when it went meanwhile. */
-async function readLines(context: LogsContext, wanted: Wanted, signal: AbortSignal): Promise<ReadLines> {
+async function readLines(
+  context: LogsContext,
+  wanted: Wanted,
+  { signal, pace }: Pick<ReadOptions, 'signal' | 'pace'>,
+): Promise<ReadLines> {
   const { query, container, instance } = wanted;
   if (container === undefined || instance === undefined) return readKept(context, wanted);
   try {
     const { client, clock } = context;
-    const read = await readLog(container.target, { client, query, now: clock.now(), signal });
+    const read = await readLog(container.target, { client, query, now: clock.now(), signal, pace });
     return { ...read, start: container.start, kept: false };
   } catch (error) {
     if (error instanceof NotFoundError) return readKept(context, wanted);
     throw logFailure(error, instance);
   }
+}
+
+/** Counts what is read of a log for its tenant. */
+function paceOf({ logPaces }: LogsContext, tenant: string, signal: AbortSignal): ReadOptions['pace'] {
+  return (characters) => {
+    logPaces.count(tenant, characters);
+    return logPaces.ready(tenant, signal);
+  };
 }
 
 /** A log as one answer. */
@@ -125,7 +137,10 @@ async function read(context: LogsContext, { request, response, caller }: Call, w
   const cancel = clock.setTimeout(() => over.abort(nodeSilent(instance, 'The log did not arrive in time.')), READ_MS);
   response.once('close', () => over.abort());
   try {
-    const { lines, ...about } = await readLines(context, wanted, over.signal);
+    const { lines, ...about } = await readLines(context, wanted, {
+      signal: over.signal,
+      pace: paceOf(context, caller.namespace, over.signal),
+    });
     if (request.accepts(['json', 'text']) === 'text') {
       sendText(response, lines.map(({ text }) => `${text}\n`).join(''));
       return;
@@ -147,7 +162,7 @@ async function read(context: LogsContext, { request, response, caller }: Call, w
 }
 
 async function follow(context: LogsContext, { request, response, caller }: Call, wanted: Wanted) {
-  const { clock, client, logFollows, logPaces, stores, streams } = context;
+  const { clock, client, logFollows, stores, streams } = context;
   const { query, subject, instance, container } = wanted;
   const after = positionOf(lastEventId(request));
   const isOfOne = instance === undefined || (query.start !== undefined && container === undefined);
@@ -176,10 +191,7 @@ async function follow(context: LogsContext, { request, response, caller }: Call,
     await send([endOfKept(asked)]);
   } else {
     const kept = (start: number): Promise<KeptLog | undefined> => findKeptLog(client, subject, start);
-    const pace = (characters: number): Promise<void> => {
-      logPaces.count(caller.namespace, characters);
-      return logPaces.ready(caller.namespace, ended.signal);
-    };
+    const pace = paceOf(context, caller.namespace, ended.signal);
     const { instances, pods } = stores;
     const deps = { client, clock, instances, pods, kept, signal: ended.signal, pace, send };
     await new LogFollower(deps, { instance: subject, query, after }).run();
