@@ -1,4 +1,4 @@
-import type { Json } from '../../../lib/json.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
 import { ownSeal } from '../encrypted-content.ts';
 import { MESSAGES_STOP } from '../stop-reason.ts';
 import { inputOf } from '../tool-arguments.ts';
@@ -10,9 +10,19 @@ export function renderMessagesResponse(response: IrResponse, context: Translatio
   return {
     ...emptyMessage(context, usage),
     content: response.items.map(renderBlock),
-    stop_reason: MESSAGES_STOP[response.stop],
-    stop_sequence: response.stop === 'stop_sequence' ? (response.stopSequence ?? null) : null,
+    ...renderStop(response, context),
   };
+}
+
+/** Engines also tell of stop strings that a template has, such as `<|im_end|>`. To the client these are the end. */
+export function renderStop(
+  { stop, stopSequence }: Pick<IrResponse, 'stop' | 'stopSequence'>,
+  { request }: TranslationContext,
+): Json {
+  const asked: unknown = isObject(request) ? request.stop_sequences : undefined;
+  const isAsked = stopSequence === undefined || (Array.isArray(asked) && asked.includes(stopSequence));
+  if (stop !== 'stop_sequence') return { stop_reason: MESSAGES_STOP[stop], stop_sequence: null };
+  return { stop_reason: MESSAGES_STOP[isAsked ? stop : 'end'], stop_sequence: isAsked ? (stopSequence ?? null) : null };
 }
 
 /** The message of `message_start`: everything but the content. */

@@ -1,11 +1,10 @@
 import { streamError } from '../errors/error-body.ts';
 import { tokensOfItems } from '../inspect/estimate-tokens.ts';
-import { MESSAGES_STOP } from '../stop-reason.ts';
 import type { Emitter, Ending } from '../stream/emitter.ts';
 import { estimatedUsage } from '../translate-response.ts';
 import type { ClientError, OutputItem, TranslationContext, Usage } from '../types.ts';
 import { renderMessagesUsage } from '../usage.ts';
-import { emptyMessage, renderReasoning, signatureOf } from './render-response.ts';
+import { emptyMessage, renderReasoning, renderStop, signatureOf } from './render-response.ts';
 
 function event(type: string, fields: string): string {
   return `event: ${type}\ndata: {"type":"${type}"${fields}}\n\n`;
@@ -45,8 +44,7 @@ export class MessagesEmitter implements Emitter {
 
   finish(ending: Ending): string {
     const reason = {
-      stop_reason: MESSAGES_STOP[ending.stop],
-      stop_sequence: ending.stop === 'stop_sequence' ? (ending.stopSequence ?? null) : null,
+      ...renderStop(ending, this.#context),
       stop_details: null,
       container: null,
     };

@@ -89,7 +89,7 @@ function fare({ client, server }: Way, field: string, { before, after }: { befor
 
 /** How a field of an engine's chat answer fares on its way to a client of another dialect. */
 export function fareOfAnswer(client: Dialect, more: object): string {
-  const context = { id: 'x', createdAt: 1, model: 'a', request: BASE[client] };
+  const context = { id: 'x', createdAt: 1, model: 'a', request: { ...BASE[client], stop_sequences: ['END'] } };
   const render = (answer: object): unknown => translateResponse('chat', client, answer, context).body;
   try {
     return same(render(ANSWER), render(withMore(more))) ? '**lost**' : 'told';

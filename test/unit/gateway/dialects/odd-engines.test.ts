@@ -43,6 +43,25 @@ describe('a reason to stop that is none', () => {
   });
 });
 
+describe('a stop string that ended the answer', () => {
+  // SGLang has those of the template of the model there, too.
+  it.each([
+    ['<|im_end|>', 'end_turn', null],
+    ['END', 'stop_sequence', 'END'],
+  ])('is told where the client asked for it: %s', (matched, reason, sequence) => {
+    const request = { messages: [], stop_sequences: ['END'] };
+    const expected = { stop_reason: reason, stop_sequence: sequence };
+    for (const name of ['matched_stop', 'stop_reason']) {
+      const choice = { index: 0, finish_reason: 'stop', [name]: matched };
+      const whole = { choices: [{ ...choice, message: { content: 'Hi' } }] };
+      expect(translateResponse('chat', 'messages', whole, contextOf(request)).body).toMatchObject(expected);
+      const stream = ROLE + sse({ id: 'c', choices: [{ ...choice, delta: { content: 'Hi' } }] }) + DONE;
+      const last = translate('chat', 'messages', stream, request).split('event: message_delta\ndata: ')[1];
+      expect(JSON.parse(last?.split('\n')[0] ?? '')).toMatchObject({ delta: expected });
+    }
+  });
+});
+
 describe('the name of a tool', () => {
   const call = (part: Parameters<typeof callDelta>[1]) => chunk(callDelta(0, part));
   const end = chunk({}, 'tool_calls') + DONE;

@@ -249,7 +249,8 @@ describe('usage', () => {
 describe('stop sequences', () => {
   it.each(['stop_reason', 'matched_stop'])('are reported from %s', (field) => {
     const end = sse({ choices: [{ index: 0, delta: {}, finish_reason: 'stop', [field]: 'END' }] });
-    const out = translate('chat', 'messages', ROLE + chunk({ content: 'x' }) + end + DONE);
+    const request = { stop_sequences: ['END'] };
+    const out = translate('chat', 'messages', ROLE + chunk({ content: 'x' }) + end + DONE, request);
     expect(out).toContain('"stop_reason":"stop_sequence","stop_sequence":"END"');
   });
 });
