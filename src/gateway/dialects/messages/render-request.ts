@@ -12,6 +12,8 @@ import { callIdFor } from './vendor-history.ts';
 
 /** This dialect requires a limit, the others do not. */
 const DEFAULT_MAX_TOKENS = 4096;
+/** Tokens of thinking. */
+const LEAST_BUDGET = 1024;
 
 /** The internal form as a messages body. Throws DialectError. */
 export function renderMessagesRequest(request: IrRequest, options: RenderOptions): Json {
@@ -41,11 +43,13 @@ function addReasoning(body: Json, request: IrRequest, maxTokens: number): void {
     throw unsupported('response_format', 'This engine has no JSON mode without a schema. Send a JSON schema.');
   }
   if (request.format !== undefined) output.format = { type: 'json_schema', schema: request.format.schema };
-  if (request.reasoning?.effort !== undefined) output.effort = request.reasoning.effort;
+  const effort = request.reasoning?.effort;
+  if (effort !== undefined) output.effort = effort === 'minimal' ? 'low' : effort;
   if (Object.keys(output).length > 0) body.output_config = output;
+  const budget = request.reasoning?.budget ?? Math.max(LEAST_BUDGET, Math.floor(maxTokens / 2));
   if (request.reasoning?.enabled === true) {
-    const budget = request.reasoning.budget ?? Math.max(1024, Math.floor(maxTokens / 2));
-    body.thinking = { type: 'enabled', budget_tokens: budget };
+    // Anthropic refuses a budget that leaves nothing for the answer.
+    if (budget < maxTokens) body.thinking = { type: 'enabled', budget_tokens: budget };
   } else if (request.reasoning?.enabled === false) body.thinking = { type: 'disabled' };
 }
 
@@ -70,7 +74,8 @@ function renderTool(tool: Tool): Json {
   return {
     name: tool.name,
     ...(tool.description !== undefined && { description: tool.description }),
-    input_schema: tool.parameters,
+    // Anthropic refuses a schema without a type, and OpenAI takes one for no parameters at all.
+    input_schema: { type: 'object', ...tool.parameters },
     ...(tool.strict && { strict: true }),
   };
 }

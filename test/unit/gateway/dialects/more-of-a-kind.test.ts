@@ -148,6 +148,37 @@ describe('two tools of one name', () => {
   });
 });
 
+describe('what Anthropic refuses, and OpenAI takes', () => {
+  const body = { messages: [{ role: 'user', content: 'q' }] };
+  const schemaOf = (parameters: object) => {
+    const tools = [{ type: 'function', function: { name: 'f', parameters } }];
+    return at(sent('chat', 'messages', { ...body, tools }), 'tools.0.input_schema');
+  };
+
+  it('a schema without a type', () => {
+    expect(schemaOf({})).toEqual({ type: 'object' });
+    expect(schemaOf({ type: 'object', properties: { a: {} } })).toEqual({ type: 'object', properties: { a: {} } });
+  });
+
+  it.each([
+    ['minimal', 'low'],
+    ['xhigh', 'xhigh'],
+  ])('an effort of another scale: %s', (effort, told) =>
+    expect(sent('chat', 'messages', { ...body, reasoning_effort: effort })).toMatchObject({
+      output_config: { effort: told },
+    }),
+  );
+
+  it.each([
+    [1024, undefined],
+    [1025, { type: 'enabled', budget_tokens: 1024 }],
+    [8000, { type: 'enabled', budget_tokens: 4000 }],
+  ])('thinking for which an answer of %i tokens has no room', (max_tokens, thinking) => {
+    const asked = { ...body, max_tokens, chat_template_kwargs: { enable_thinking: true } };
+    expect(at(sent('chat', 'messages', asked), 'thinking')).toEqual(thinking);
+  });
+});
+
 describe('a history that began elsewhere', () => {
   const items = (...input: object[]) =>
     sent('responses', 'chat', { input: [{ role: 'user', content: 'q' }, ...input] });
