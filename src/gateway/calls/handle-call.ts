@@ -174,10 +174,12 @@ async function serveWithin(deps: ModelRouterDeps, admitted: Admitted): Promise<v
     bill(deps, call, summary.served, held);
   } finally {
     giveBack();
-    const { inputTokens, outputTokens } = summary.usage ?? { inputTokens: 0, outputTokens: 0 };
+    const { served, usage } = summary;
+    const used = usage === undefined ? 0 : usage.inputTokens + usage.outputTokens;
     // A server that was left before its first byte may have read the prompt.
-    summary.served.charge?.correct(inputTokens + outputTokens || call.promptTokens);
-    await reservation?.replace(inputTokens + outputTokens);
+    served.charge?.correct(used || call.promptTokens);
+    const wasLeft = served.attempts > 0 && (served.outcome === 'client_closed' || served.outcome === 'cut');
+    await reservation?.replace(used || (wasLeft ? call.promptTokens : 0));
   }
 }
 

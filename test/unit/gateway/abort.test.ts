@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { gatewayTo, post, eventually } from '../../support/model-gateway.ts';
+import { CALLER, gatewayTo, post, eventually } from '../../support/model-gateway.ts';
 import type { Behaviour, EngineOptions, ScriptedEngine } from '../../support/scripted-engine.ts';
 
 const BODIES = {
@@ -63,6 +63,24 @@ describe('a client that leaves', () => {
       expect(await abortTime(engine, 'messages', { ...BODIES.messages, stream: true }, behaviour)).toBeLessThan(50);
     },
   );
+});
+
+it('a call that its client leaves before the answer counts its prompt in the tokens of the minute', async () => {
+  const { gateway, engines, close } = await gatewayTo(NATIVE);
+  const [engine] = engines as [ScriptedEngine];
+  gateway.callAs({ ...CALLER, limits: { tokensPerMinute: 100 } });
+  engine.behave({ kind: 'hang' });
+  const left = new AbortController();
+  const messages = [{ role: 'user', content: 'a'.repeat(4000) }];
+  const call = post(gateway, 'chat/completions', { model: 'tiny', messages }, { signal: left.signal });
+  call.catch(() => undefined);
+  await eventually(() => expect(engine.received[0]).toBeDefined());
+  left.abort();
+  const closed = /berth_gateway_requests_total\{[^}]*berth_outcome="client_closed"[^}]*\} 1/;
+  await eventually(async () => expect(await gateway.registry.metrics()).toMatch(closed));
+  engine.behave({ kind: 'answer', reply: { text: 'Hi' } });
+  expect((await post(gateway, 'chat/completions', BODIES['chat/completions'])).status).toBe(429);
+  await close();
 });
 
 describe('an engine without end', () => {
