@@ -1,4 +1,4 @@
-import type { HistoryItem, OutputItem } from './types.ts';
+import type { HistoryItem, OutputItem, ToolOrigin } from './types.ts';
 
 /**
  * Output as the sequencer of a stream gives it: no empty items, one call when the client wants one, and no blank text
@@ -16,9 +16,10 @@ export function tidy<T extends HistoryItem>(items: readonly T[], singleCall: boo
   });
 }
 
+/** OpenAI refuses an item whose id begins otherwise, and so a conversation that goes on there. */
 const PREFIXES = { text: 'msg', refusal: 'msg', reasoning: 'rs', call: 'fc' } as const;
 
 /** The id of an output item: stable within an answer, unique between answers. */
-export function itemId(kind: OutputItem['kind'], answer: string, index: number): string {
-  return `${PREFIXES[kind]}_${answer}${index}`;
+export function itemId(kind: OutputItem['kind'], answer: string, index: number, origin?: ToolOrigin): string {
+  return `${origin?.type === 'custom' ? 'ctc' : PREFIXES[kind]}_${answer}${index}`;
 }

@@ -11,7 +11,7 @@ import { parseResponsesResponse } from './responses/parse-response.ts';
 import { renderResponsesResponse } from './responses/render-response.ts';
 import type { Dialect, HistoryItem, IrResponse, OutputItem, TranslationContext, Usage } from './types.ts';
 import { isErrorObject, readErrorObject } from './errors/upstream-error.ts';
-import { answerOptions } from './answer-options.ts';
+import { type AnswerOptions, answerOptions } from './answer-options.ts';
 
 export interface TranslatedResponse {
   body: unknown;
@@ -35,7 +35,7 @@ export function translateResponse(
 ): TranslatedResponse {
   const options = answerOptions(client, context);
   const parsed = parseAnswer(upstream, body);
-  const response = { ...parsed, items: identify(tidy(parsed.items, options.singleCall), context.id) };
+  const response = { ...parsed, items: identify(tidy(parsed.items, options.singleCall), context.id, options) };
   const { items, usage } = response;
   if (client === 'chat') return { body: renderChatResponse(response, context), usage, items };
   if (client === 'responses') return { body: renderResponsesResponse(response, context, options), usage, items };
@@ -58,11 +58,11 @@ export function parseAnswer(upstream: Dialect, body: unknown): IrResponse {
 }
 
 /** Gives every item an id, and a call id to calls without one of their own. */
-function identify(items: readonly OutputItem[], answer: string): OutputItem[] {
+function identify(items: readonly OutputItem[], answer: string, { origins }: AnswerOptions): OutputItem[] {
   const seen = new Set<string>();
   return items.map((item, index) => {
-    const id = itemId(item.kind, answer, index);
-    if (item.kind !== 'call') return { ...item, id };
+    if (item.kind !== 'call') return { ...item, id: itemId(item.kind, answer, index) };
+    const id = itemId(item.kind, answer, index, origins.get(item.name));
     const callId = item.callId === '' || seen.has(item.callId) ? `call_${answer}${index}` : item.callId;
     seen.add(callId);
     return { ...item, id, callId };

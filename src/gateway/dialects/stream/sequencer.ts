@@ -5,7 +5,7 @@ import { tokensOfItems, tokensOfLength } from '../inspect/estimate-tokens.ts';
 import { itemId } from '../output-items.ts';
 import { incompleteReason } from '../stop-reason.ts';
 import { withExactInputs } from '../tool-arguments.ts';
-import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, Usage } from '../types.ts';
+import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, ToolOrigin, Usage } from '../types.ts';
 import { isBlank, isComplete, newBlock, type Block } from './block.ts';
 import type { Emitter } from './emitter.ts';
 
@@ -25,6 +25,8 @@ export interface SequencerOptions {
   id: string;
   /** Keep the first call only. */
   singleCall: boolean;
+  /** Tools that are more than plain functions, by the name that the engine sees. */
+  origins: ReadonlyMap<string, ToolOrigin>;
 }
 
 /**
@@ -384,7 +386,9 @@ export class BlockSequencer {
   #open(block: Block): void {
     this.start();
     block.index = this.#index++;
-    block.item.id = itemId(block.item.kind, this.#options.id, block.index);
+    const { id, origins } = this.#options;
+    const origin = block.item.kind === 'call' ? origins.get(block.item.name) : undefined;
+    block.item.id = itemId(block.item.kind, id, block.index, origin);
     this.#out += this.#options.emitter.open(block.item, block.index);
   }
 

@@ -40,6 +40,7 @@ export class StreamTranslator {
       emitter,
       id: context.id,
       singleCall: options.singleCall,
+      origins: options.origins,
     });
     this.#sequencer = sequencer;
     this.#emitter = emitter;

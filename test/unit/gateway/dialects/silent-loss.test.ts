@@ -139,6 +139,23 @@ describe('custom tools of a namespace', () => {
     const sent = translateRequest('responses', 'chat', back, { model: 'u', quirks: VLLM });
     expect(at(sent, 'messages.1.tool_calls.0.function.name')).toBe('fs__patch');
   });
+
+  // can1357/oh-my-pi#977: "Expected an ID that begins with 'ctc'"
+  it('have ids with which the conversation can go on at OpenAI', () => {
+    const calls = [{ index: 0, id: 'c', function: { name: 'fs__patch', arguments: '{"input":"raw"}' } }];
+    const body = { choices: [{ finish_reason: 'tool_calls', message: { content: null, tool_calls: calls } }] };
+    const whole = translateResponse('chat', 'responses', body, contextOf(request)).body;
+    const translator = new StreamTranslator('chat', 'responses', contextOf(request));
+    const out = translator.push(Buffer.from(ROLE + chunk({ tool_calls: calls }) + chunk({}, 'tool_calls') + DONE));
+    const events = readEvents(out).filter(({ data }) => data !== '[DONE]');
+    const ids = events.flatMap(({ data }) => {
+      const event = JSON.parse(data) as object;
+      return [at(event, 'item_id'), at(event, 'item.id'), at(event, 'response.output.0.id')];
+    });
+    const [id, ...others] = new Set([at(whole, 'output.0.id'), ...ids.filter((one) => one !== undefined)]);
+    expect(id).toMatch(/^ctc_/);
+    expect(others).toEqual([]);
+  });
 });
 
 describe('requests', () => {
