@@ -183,9 +183,8 @@ describe('a conversation', () => {
       input: [...answer.output, { role: 'user', content: 'Go on' }],
       store: false,
     });
-    expect(engine.received[1]?.text).toContain(
-      options.engine === undefined ? 'They counted to three.' : '"compaction"',
-    );
+    // No server opens what the gateway sealed.
+    expect(engine.received[1]?.text).toContain('They counted to three.');
   });
 
   it('that has nothing to sum up is refused', async () => {

@@ -6,6 +6,7 @@ import { pino } from 'pino';
 import { describe, expect, it, vi } from 'vitest';
 import { setPrincipal } from '../../../src/access/principal.ts';
 import type { ApiContext } from '../../../src/http/server/context.ts';
+import { InTurn } from '../../../src/lib/in-turn.ts';
 import { ClaimGate } from '../../../src/http/features/instances/claim-gate.ts';
 import { createInstance } from '../../../src/http/features/instances/create.ts';
 import { PendingRemovals, runReaper } from '../../../src/http/features/instances/reaper.ts';
@@ -48,6 +49,7 @@ function world() {
     waiter: { decision: () => Promise.resolve({ decision: 'granted', instance: undefined }) },
     stores: { instances: new FakeStore<GpuInstance>(), sshKeys: new FakeStore() },
     removals: new PendingRemovals(),
+    liveLooks: new InTurn(),
     idempotentName: () => Promise.resolve('i'),
     clock,
     log: pino({ level: 'silent' }),
