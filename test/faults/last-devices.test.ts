@@ -146,7 +146,7 @@ test(
     stack.defer(async () => {
       const ended = await instances();
       await Promise.all(ended.map(({ metadata }) => client.delete(GPU_INSTANCES, metadata)));
-      await waitFor('all instances to go', async () => (await instances()).length === 0, 90_000 * Math.max(1, SHARE));
+      await waitFor('all instances to go', async () => (await instances()).length === 0, 240_000 * Math.max(1, SHARE));
       await waitFor('all devices to be free', () => observer.allocated === 0);
     });
 
