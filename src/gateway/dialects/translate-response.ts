@@ -2,7 +2,7 @@ import { isObject, type Json } from '../../lib/json.ts';
 import { itemId, tidy } from './output-items.ts';
 import { parseChatResponse } from './chat/parse-response.ts';
 import { renderChatResponse } from './chat/render-response.ts';
-import { estimateTokens } from './inspect/estimate-tokens.ts';
+import { estimateTokens, tokensOfItems } from './inspect/estimate-tokens.ts';
 import { DialectError } from './errors/dialect-error.ts';
 
 import { parseMessagesResponse } from './messages/parse-response.ts';
@@ -39,7 +39,7 @@ export function translateResponse(
   const { items, usage } = response;
   if (client === 'chat') return { body: renderChatResponse(response, context), usage, items };
   if (client === 'responses') return { body: renderResponsesResponse(response, context, options), usage, items };
-  const counted = usage ?? estimatedUsage(client, context);
+  const counted = usage ?? { ...estimatedUsage(client, context), outputTokens: tokensOfItems(items) };
   return { body: renderMessagesResponse(response, context, counted), usage, items };
 }
 

@@ -61,8 +61,11 @@ export class MessagesStreamParser {
     this.#sink.parserKeeps(input);
     if (isCall) this.#sink.call(index, textValue(block.id), textValue(block.name));
     else if (block.type === 'text') this.#sink.text(textValue(block.text));
-    else if (block.type === 'thinking') this.#sink.reasoning(textValue(block.thinking));
-    else if (block.type === 'redacted_thinking') {
+    else if (block.type === 'thinking') {
+      this.#sink.reasoning(textValue(block.thinking));
+      // Most say it in a delta of its own.
+      this.#sink.reasoningMark({ signature: textValue(block.signature) });
+    } else if (block.type === 'redacted_thinking') {
       this.#sink.reasoningMark({ redacted: textValue(block.data) });
     }
   }

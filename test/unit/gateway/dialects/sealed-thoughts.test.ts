@@ -183,3 +183,24 @@ describe('the id of a call that Kimi made', () => {
     }
   });
 });
+
+describe('two ways of one answer', () => {
+  it('have the signature of a thought wherever the stream says it', () => {
+    const translator = new StreamTranslator('messages', 'messages', contextOf());
+    const thought = { type: 'thinking', thinking: '', signature: 'SIGNED' };
+    const events = [
+      { type: 'message_start', message: {} },
+      { type: 'content_block_start', index: 0, content_block: thought },
+      { type: 'content_block_delta', index: 0, delta: { type: 'thinking_delta', thinking: 'Hm.' } },
+      { type: 'content_block_stop', index: 0 },
+      { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 1 } },
+      { type: 'message_stop' },
+    ];
+    expect(translator.push(Buffer.from(events.map((event) => sse(event)).join('')))).toContain('"signature":"SIGNED"');
+  });
+
+  it('estimate what was written where the server counts nothing', () => {
+    const whole = { choices: [{ finish_reason: 'stop', message: { content: 'x'.repeat(40) } }] };
+    expect(at(translateResponse('chat', 'messages', whole, contextOf()).body, 'usage.output_tokens')).toBe(10);
+  });
+});
