@@ -5,6 +5,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { NotFoundError } from '../../../src/kube/errors.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
@@ -47,6 +48,7 @@ const client = {
     return Promise.resolve({ status: { allowed: isEditor || body.spec.resourceAttributes?.verb === 'list' } });
   },
   list: () => Promise.resolve({ items: [] }),
+  get: () => Promise.reject(new NotFoundError({ message: 'not found', status: 404, reason: 'NotFound' })),
   patch: (_type: unknown, ref: { name: string }, patch: unknown) => {
     patches.push(patch);
     return Promise.resolve(instance(ref.name));
