@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,6 +26,18 @@ async function unpack(layout: Layout, image: Descriptor, folder: string): Promis
     const input = join(folder, 'blobs/sha256', layer.digest.slice('sha256:'.length));
     const { code, stderr } = await run('tar', ['-xzf', input, '-C', join(folder, 'root')]);
     if (code !== 0) throw new Error(stderr);
+  }
+}
+
+/** What a program answers first. Its input ends after that: a server may leave without an answer when it sees the end. */
+async function firstAnswer(command: string, args: readonly string[], input: string): Promise<string> {
+  const { stdin, stdout } = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  stdin.write(input);
+  try {
+    for await (const chunk of stdout.setEncoding('utf8')) return String(chunk);
+    return '';
+  } finally {
+    stdin.end();
   }
 }
 
@@ -86,8 +99,12 @@ describe('the image of a release', () => {
       const scp = await emulated([at('tools/bin/scp'), '-f', at('etc/nsswitch.conf')], '\0\0\0');
       expect(scp.stdout).toContain('hosts: files dns');
       // SSH_FXP_INIT of version 3, and the answer to it.
-      const sftp = await emulated([at('tools/bin/sftp-server')], '\0\0\0\u0005\u0001\0\0\0\u0003');
-      expect(sftp.stdout.slice(4, 9)).toBe('\u0002\0\0\0\u0003');
+      const sftp = await firstAnswer(
+        emulator,
+        ['-L', root, at('tools/bin/sftp-server')],
+        '\0\0\0\u0005\u0001\0\0\0\u0003',
+      );
+      expect(sftp.slice(4, 9)).toBe('\u0002\0\0\0\u0003');
       // These want an instance around them, and say so.
       for (const name of ['direct', 'monitor', 'relay'])
         expect(await emulated([at(`tools/bin/${name}`)]), name).toMatchObject({ code: 1 });
