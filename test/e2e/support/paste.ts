@@ -20,7 +20,9 @@ export function withSignIn(commands: string): string {
   const token = /^kubectl .* create token first .*$/m;
   const page = /^echo "Open (\S+) and paste the token.*$/m;
   if (!token.test(commands) || !page.test(commands)) throw new Error('The notes name no page to sign in to.');
-  const signIn = "curl -fsS -H 'content-type: application/json' -H 'x-berth-dashboard: 1' --data @token";
+  // The notes' own calls try again, too: a new policy may not have opened the way to the dashboard yet.
+  const signIn =
+    "curl -fsS --retry 5 --retry-all-errors -H 'content-type: application/json' -H 'x-berth-dashboard: 1' --data @token";
   return commands
     .replace(token, (line) => `${line} | sed 's/.*/{"token":"&"}/' > token`)
     .replace(page, (line, url: string) => `${line}\n${signIn} "${url}/api/session"`);
