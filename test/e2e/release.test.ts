@@ -105,7 +105,8 @@ describe('a release on a real node', () => {
   });
 
   it('prints notes whose commands work when they are pasted', async () => {
-    const commands = withSignIn(commandsOf(await release.helm(['get', 'notes', 'berth'])));
+    const { host, port } = await world.service('berth-dashboard');
+    const commands = withSignIn(commandsOf(await release.helm(['get', 'notes', 'berth'])), `http://${host}:${port}`);
     const printed = await paste(commands, { ...inject('e2e'), identity: newIdentity() });
     expect(printed).toContain('gpuinstance.berth.dev/first condition met');
     expect(printed).toContain('NVIDIA-L4');

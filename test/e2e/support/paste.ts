@@ -15,17 +15,18 @@ export function commandsOf(notes: string): string {
     .join('\n');
 }
 
-/** The commands of the notes; where they name the page and a token, the token signs in to that page. */
-export function withSignIn(commands: string): string {
+/**
+ * The commands of the notes; where they name the page and a token, the token signs in.
+ * @param dashboard where the dashboard answers: in a cluster that resolves no names, the api role does not find it
+ */
+export function withSignIn(commands: string, dashboard: string): string {
   const token = /^kubectl .* create token first .*$/m;
-  const page = /^echo "Open (\S+) and paste the token.*$/m;
+  const page = /^echo "Open \S+\/dashboard and paste the token.*$/m;
   if (!token.test(commands) || !page.test(commands)) throw new Error('The notes name no page to sign in to.');
-  // The notes' own calls try again, too: a new policy may not have opened the way to the dashboard yet.
-  const signIn =
-    "curl -fsS --retry 5 --retry-all-errors -H 'content-type: application/json' -H 'x-berth-dashboard: 1' --data @token";
+  const signIn = "curl -fsS -H 'content-type: application/json' -H 'x-berth-dashboard: 1' --data @token";
   return commands
     .replace(token, (line) => `${line} | sed 's/.*/{"token":"&"}/' > token`)
-    .replace(page, (line, url: string) => `${line}\n${signIn} "${url}/api/session"`);
+    .replace(page, (line) => `${line}\n${signIn} ${dashboard}/dashboard/api/session`);
 }
 
 export interface Desk {
