@@ -9,6 +9,7 @@ import {
   PERSISTENT_VOLUME_CLAIMS,
   PODS,
 } from '../../src/kube/types.ts';
+import { freePorts } from '../../tools/lib/free-ports.ts';
 import { ROOT } from '../../tools/lib/paths.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
 import { CUSTOM_RESOURCES } from '../../src/resources/index.ts';
@@ -105,8 +106,8 @@ describe('a release on a real node', () => {
   });
 
   it('prints notes whose commands work when they are pasted', async () => {
-    const { host, port } = await world.service('berth-dashboard');
-    const commands = withSignIn(commandsOf(await release.helm(['get', 'notes', 'berth'])), `http://${host}:${port}`);
+    const [port = 0] = await freePorts(1);
+    const commands = withSignIn(commandsOf(await release.helm(['get', 'notes', 'berth'])), port);
     const printed = await paste(commands, { ...inject('e2e'), identity: newIdentity() });
     expect(printed).toContain('gpuinstance.berth.dev/first condition met');
     expect(printed).toContain('NVIDIA-L4');

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { freePorts } from '../../../tools/lib/free-ports.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
 import { run } from '../../../tools/lib/shell.ts';
+import { NAMESPACE } from './release.ts';
 import type { SshIdentity } from './ssh.ts';
 
 /** The commands in a text such as NOTES.txt: the lines that are indented by three spaces and are not sentences. */
@@ -16,17 +17,19 @@ export function commandsOf(notes: string): string {
 }
 
 /**
- * The commands of the notes; where they name the page and a token, the token signs in.
- * @param dashboard where the dashboard answers: in a cluster that resolves no names, the api role does not find it
+ * The commands of the notes; where they name the page and a token, the token signs in. The api role does not find the
+ * dashboard in a cluster that resolves no names, so kubectl leads to it at this port.
  */
-export function withSignIn(commands: string, dashboard: string): string {
+export function withSignIn(commands: string, port: number): string {
   const token = /^kubectl .* create token first .*$/m;
   const page = /^echo "Open \S+\/dashboard and paste the token.*$/m;
   if (!token.test(commands) || !page.test(commands)) throw new Error('The notes name no page to sign in to.');
-  const signIn = "curl -fsS -H 'content-type: application/json' -H 'x-berth-dashboard: 1' --data @token";
+  const forward = `kubectl -n ${NAMESPACE} port-forward service/berth-dashboard ${port}:80 &`;
+  const call = `curl -fsS --retry 5 --retry-all-errors -H 'content-type: application/json' -H 'x-berth-dashboard: 1'`;
+  const signIn = `${call} --data @token http://localhost:${port}/dashboard/api/session`;
   return commands
     .replace(token, (line) => `${line} | sed 's/.*/{"token":"&"}/' > token`)
-    .replace(page, (line) => `${line}\n${signIn} ${dashboard}/dashboard/api/session`);
+    .replace(page, (line) => `${line}\n${forward}\n${signIn}`);
 }
 
 export interface Desk {
