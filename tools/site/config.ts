@@ -75,5 +75,6 @@ export const config = defineConfig({
     ],
   },
   transformHtml: withoutInline,
-  buildEnd: () => writeFileSync(join(BUILT, 'first.js'), [...inline].map((script) => `{${script}}\n`).join('')),
+  buildEnd: ({ outDir }) =>
+    writeFileSync(join(outDir, 'first.js'), [...inline].map((script) => `{${script}}\n`).join('')),
 });

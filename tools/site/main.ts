@@ -1,6 +1,41 @@
-import { join } from 'node:path';
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
 import { build } from 'vitepress';
 import { runMain } from '../lib/failure.ts';
 import { ROOT } from '../lib/paths.ts';
 
-await runMain(() => build(join(ROOT, 'tools/site')));
+const SITE = join(ROOT, 'tools/site');
+
+/** The files below a folder, by their paths in it. */
+async function filesIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((one) => one.isFile()).map((one) => relative(folder, join(one.parentPath, one.name)));
+}
+
+/** Puts built files in place one by one: whoever reads the site while it is built again finds each of them whole. */
+async function publish(built: string, site: string): Promise<void> {
+  const files = await filesIn(built);
+  for (const file of files) {
+    await mkdir(dirname(join(site, file)), { recursive: true });
+    await rename(join(built, file), join(site, file));
+  }
+  const kept = new Set(files);
+  for (const old of await filesIn(site)) if (!kept.has(old)) await rm(join(site, old), { force: true });
+}
+
+await runMain(async () => {
+  // A test and the build of the image may build the site of one checkout at the same time.
+  const own = join(SITE, '.vitepress/.temp', String(process.pid));
+  let site = '';
+  try {
+    await build(SITE, {
+      onAfterConfigResolve(config) {
+        site = config.outDir;
+        Object.assign(config, { outDir: join(own, 'built'), tempDir: join(own, 'rendered') });
+      },
+    });
+    await publish(join(own, 'built'), site);
+  } finally {
+    await rm(own, { recursive: true, force: true });
+  }
+});

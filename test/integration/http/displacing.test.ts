@@ -10,6 +10,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 // On demand takes the place of a program that does not end when it is told to, over HTTP and on a node where it runs.
 
+const OBEDIENT = ['sh', '-c', 'trap "exit" TERM; sleep 600 & wait'];
 const STUBBORN = ['sh', '-c', 'trap "" TERM; while :; do sleep 1; done'];
 const L4S = { gpu: { name: 'NVIDIA-L4', count: 2 }, template_image: BUSYBOX_IMAGE, runtype: 'args' };
 const GRACE_MS = 30_000;
@@ -53,7 +54,7 @@ describeWith('real node')('on demand', () => {
     const victim = await spot('POST', '/instances', { ...L4S, type: 1, command: STUBBORN, on_no_capacity: 'queue' });
     await state(spot, victim.id, 'running');
     const key = { 'idempotency-key': 'displacing' };
-    const body = { ...L4S, command: ['sleep', '600'] };
+    const body = { ...L4S, command: OBEDIENT };
     const asked = Date.now();
     const answer = await asker('POST', '/instances', body, key);
     expect(Date.now() - asked).toBeLessThan(HEARD_MS);
@@ -63,15 +64,14 @@ describeWith('real node')('on demand', () => {
     const running = await state(asker, answer.id, 'running');
     const { claimed } = running['stages'] as { claimed: string };
     expect(Date.parse(claimed) - asked).toBeGreaterThan(GRACE_MS / 2);
-    await asker('DELETE', `/instances/${answer.id}`);
-    await state(spot, victim.id, 'running');
     const { data } = await spot('GET', `/instances/${victim.id}/events`);
     expect(data.filter(({ reason }) => reason === 'Preempted')).toHaveLength(1);
-    await spot('DELETE', `/instances/${victim.id}`);
-    await waitFor(
-      'the victim to go',
-      async () => (await spot('GET', `/instances/${victim.id}`)).status === 404,
-      60_000,
-    );
+    const rented = [
+      [spot, victim.id],
+      [asker, answer.id],
+    ] as const;
+    for (const [call, id] of rented) await call('DELETE', `/instances/${id}`);
+    for (const [call, id] of rented)
+      await waitFor(`${id} to go`, async () => (await call('GET', `/instances/${id}`)).status === 404, 2 * GRACE_MS);
   });
 });
