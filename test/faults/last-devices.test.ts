@@ -106,11 +106,11 @@ class ClaimObserver implements AsyncDisposable {
   }
 }
 
-/** What the caller hears in the end: who hears that nothing was decided in time asks again with the same key. */
+/** What the caller hears in the end: a 503 says that nothing was decided in time, and who hears it asks again with the same key. */
 async function rent(call: Call, offer: number, key: string): Promise<Answer> {
   for (;;) {
     const answer = await call('POST', '/instances', { ask_id: offer }, { 'idempotency-key': key });
-    if (answer.error['code'] !== 'claim_timeout') return answer;
+    if (answer.status !== 503) return answer;
   }
 }
 
