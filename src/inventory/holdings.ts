@@ -128,10 +128,22 @@ export function takenOn(
   return used;
 }
 
-/** What a claim leaves to others of its node when it is given back: a device that is tainted goes to nobody. */
-export function leftBy(facts: NodeFacts, { claim, ephemeralGb, instance, podUid }: ClaimHolding): Amounts {
-  const own = facts.located.filter((one) => one.pod === podUid || one.instance === instance);
-  return own.reduce((left, { sick }) => subtractAmounts(left, sick), amountsOfClaim(facts, claim, ephemeralGb));
+/** The devices of a claim that are tainted: when it is given back, they go to nobody. */
+function sickOf({ located }: NodeFacts, { instance, podUid }: ClaimHolding): Amounts {
+  const own = located.filter((one) => one.pod === podUid || one.instance === instance);
+  return own.reduce<Amounts>((sum, { sick }) => addAmounts(sum, sick), {});
+}
+
+/** What a claim leaves to others of its node when it is given back. */
+export function leftBy(facts: NodeFacts, holding: ClaimHolding): Amounts {
+  const { claim, ephemeralGb } = holding;
+  return subtractAmounts(amountsOfClaim(facts, claim, ephemeralGb), sickOf(facts, holding));
+}
+
+/** The GPUs in {@link leftBy}. A search for victims asks it of every instance. */
+export function gpusLeftBy(facts: NodeFacts, holding: ClaimHolding): number {
+  const { gpuCount, resourceName } = holding.claim;
+  return gpuCount - (sickOf(facts, holding)[resourceName] ?? 0);
 }
 
 /**

@@ -9,7 +9,7 @@ import {
   type Reservation,
   type ReservedOn,
 } from './grant.ts';
-import { type ClaimHolding, leftBy } from './holdings.ts';
+import { type ClaimHolding, gpusLeftBy, leftBy } from './holdings.ts';
 import { type NodeView, placesOn, type Share, takesOf } from './nodes/node-view.ts';
 import type { OfferClass } from './offers.ts';
 
@@ -157,8 +157,7 @@ function* rooms(market: Market, request: PlaceRequest, { claimsOn, reservedOn, n
         for (const holding of going) room.without(holding);
         return room;
       };
-      const gain = (holding: ClaimHolding): number => leftBy(view.facts, holding)[offerClass.resourceName] ?? 0;
-      yield { offerClass, resource, interruptible, isComing: going.length > 0 || orFree, open, gain };
+      yield { offerClass, resource, interruptible, isComing: going.length > 0 || orFree, open, facts: view.facts };
     }
   }
 }
@@ -174,13 +173,14 @@ export function preempt(market: Market, request: PlaceRequest, options: PreemptO
     if (found !== undefined) return { ...found, victims: [] };
   }
   let best: Preemption | undefined;
-  for (const { resource, interruptible, open, gain } of all) {
+  for (const { offerClass, resource, interruptible, open, facts } of all) {
     const room = open();
     const victims: ClaimHolding[] = [];
     let missing = room.missing;
     let removed = 0;
     for (const holding of interruptible) {
-      const gpus = gain(holding);
+      if (holding.claim.resourceName !== offerClass.resourceName) continue;
+      const gpus = gpusLeftBy(facts, holding);
       if (gpus <= 0) continue;
       victims.push(holding);
       missing -= gpus;

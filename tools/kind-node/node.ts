@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { chmod, copyFile, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, cp, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { ask, type Engine } from '../cluster/kind/engine.ts';
 import { LocalFailure } from '../lib/failure.ts';
+import { filesIn } from '../lib/files-in.ts';
 import { kubernetesVersion } from '../lib/go/programs.ts';
 import { imageArchive, importArchive } from '../lib/images/image.ts';
 import { ROOT } from '../lib/paths.ts';
@@ -30,9 +31,7 @@ export interface NodeOptions extends Omit<ImageSources, 'network'> {
 /** The reference of the node image; it changes with what is in it. */
 async function referenceOf({ programs, tools, policies }: NodeOptions): Promise<string> {
   const hash = createHash('sha256').update(`${programs} ${tools} ${policies} ${PACKAGES}`);
-  const entries = await readdir(SOURCES, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  for (const file of files.toSorted()) hash.update(await readFile(file));
+  for (const file of (await filesIn(SOURCES)).toSorted()) hash.update(await readFile(join(SOURCES, file)));
   for (const file of ['images.ts', 'node.ts']) hash.update(await readFile(join(import.meta.dirname, file)));
   return `localhost/berth-kind-node:${kubernetesVersion()}-${hash.digest('hex').slice(0, 12)}`;
 }

@@ -1,16 +1,11 @@
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { build } from 'vitepress';
 import { runMain } from '../lib/failure.ts';
+import { filesIn } from '../lib/files-in.ts';
 import { ROOT } from '../lib/paths.ts';
 
 const SITE = join(ROOT, 'tools/site');
-
-/** The files below a folder, by their paths in it. */
-async function filesIn(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  return entries.filter((one) => one.isFile()).map((one) => relative(folder, join(one.parentPath, one.name)));
-}
 
 /** Puts built files in place one by one: whoever reads the site while it is built again finds each of them whole. */
 async function publish(built: string, site: string): Promise<void> {

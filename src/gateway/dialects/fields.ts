@@ -39,6 +39,12 @@ export function objectsOf(value: unknown): Json[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
+/** What `change` makes of the items of a list; the same list where it leaves each as it is. */
+export function changedItems(given: unknown[], change: (item: unknown) => unknown[]): unknown[] {
+  const changed = given.flatMap(change);
+  return changed.length === given.length && changed.every((item, at) => item === given[at]) ? given : changed;
+}
+
 /** The fields of `source` named in `names` that are set. */
 export function pick(source: Json, names: readonly string[]): Json {
   const picked: Json = {};

@@ -6,6 +6,7 @@ import { LocalFailure } from '../failure.ts';
 import { requireGo } from '../go/find.ts';
 import { OWN_ARCHITECTURE } from '../host/architecture.ts';
 import { isStatic, type ImageSpec } from './image.ts';
+import { filesIn } from '../files-in.ts';
 import { ROOT } from '../paths.ts';
 import { findProgram, lastLines, run } from '../shell.ts';
 import type { TarEntry } from '../../../src/lib/tar.ts';
@@ -37,9 +38,8 @@ interface Tools {
 
 async function sourceHash(folder: string): Promise<string> {
   const hash = createHash('sha256');
-  const names = await readdir(folder, { recursive: true, withFileTypes: true });
-  const files = names.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  for (const file of files.toSorted()) hash.update(file.slice(folder.length)).update(await readFile(file));
+  for (const file of (await filesIn(folder)).toSorted())
+    hash.update(`/${file}`).update(await readFile(join(folder, file)));
   return hash.digest('hex').slice(0, 12);
 }
 

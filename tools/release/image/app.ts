@@ -1,6 +1,7 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { TarEntry } from '../../../src/lib/tar.ts';
+import { filesIn } from '../../lib/files-in.ts';
 import { isRuntimeFile } from './closure.ts';
 
 const EXECUTABLE = 0o755;
@@ -12,11 +13,7 @@ const SOURCE = /(?:\.(?:ts|tsx|mts|cts|map)|tsconfig\.json)$/;
 
 /** The files under a folder for which `keep` is true, with `prefix` before their names. Links are not followed. */
 async function filesOf(folder: string, prefix: string, keep: (path: string) => boolean): Promise<TarEntry[]> {
-  const found = await readdir(folder, { recursive: true, withFileTypes: true });
-  const paths = found
-    .filter((entry) => entry.isFile())
-    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
-    .filter(keep);
+  const paths = (await filesIn(folder)).filter(keep);
   return Promise.all(
     paths.map(async (path) => ({
       name: `${prefix}${path}`,

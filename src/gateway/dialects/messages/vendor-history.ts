@@ -1,6 +1,6 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { decodeOwn } from '../encrypted-content.ts';
-import { textValue } from '../fields.ts';
+import { changedItems, textValue } from '../fields.ts';
 import type { Quirks } from '../quirks.ts';
 
 /** What Anthropic takes as the id of a call. */
@@ -14,16 +14,13 @@ export function callIdFor(id: string, { plainCallIds }: Quirks): string {
  */
 export function historyForVendor(messages: unknown, quirks: Quirks): unknown {
   if (!Array.isArray(messages)) return messages;
-  const given: unknown[] = messages;
-  const changed = given.flatMap((message) => changedMessage(message, quirks));
-  return changed.length === given.length && changed.every((message, at) => message === given[at]) ? messages : changed;
+  return changedItems(messages, (message) => changedMessage(message, quirks));
 }
 
 function changedMessage(message: unknown, quirks: Quirks): unknown[] {
   if (!isObject(message) || !Array.isArray(message.content)) return [message];
-  const given: unknown[] = message.content;
-  const content = given.flatMap((block) => (isOwnThought(block) ? [] : [withCallId(block, quirks)]));
-  if (content.length === given.length && content.every((block, at) => block === given[at])) return [message];
+  const content = changedItems(message.content, (block) => (isOwnThought(block) ? [] : [withCallId(block, quirks)]));
+  if (content === message.content) return [message];
   // A message without content is refused.
   return content.length === 0 ? [] : [{ ...message, content }];
 }

@@ -1,6 +1,6 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { decodeOwn, decodeSummary } from '../encrypted-content.ts';
-import { textValue } from '../fields.ts';
+import { changedItems, textValue } from '../fields.ts';
 import { parseCompaction } from './compaction.ts';
 import { renderItems } from './render-request.ts';
 
@@ -10,9 +10,7 @@ import { renderItems } from './render-request.ts';
  */
 export function inputForVendor(input: unknown): unknown {
   if (!Array.isArray(input)) return input;
-  const given: unknown[] = input;
-  const changed = given.flatMap((item) => (isObject(item) ? changedItem(item) : [item]));
-  return changed.length === given.length && changed.every((item, at) => item === given[at]) ? input : changed;
+  return changedItems(input, (item) => (isObject(item) ? changedItem(item) : [item]));
 }
 
 function changedItem(item: Json): unknown[] {

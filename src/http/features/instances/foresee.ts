@@ -60,7 +60,7 @@ function refusalOf(
   const within = withinCeilings(offers, terms, placeRequest(spec));
   // The API server says which images the tenant may run.
   if ('overImages' in within) return undefined;
-  const { request } = withinOffers(offers, within.request, overBudget);
+  const { request } = budget === undefined ? within : withinOffers(offers, within.request, overBudget);
   const found = admission(offers, terms, request);
   if ('overGpus' in found) return { reason: 'TenantLimit', message: found.overGpus.message };
   if ('overBudget' in found) return { reason: 'BudgetExceeded', message: found.overBudget };

@@ -1,6 +1,6 @@
 import { fits, isWithin, priceFor } from '../../../inventory/grant.ts';
 import type { Offer } from '../../../inventory/offers.ts';
-import type { PriceLimit } from '../../../resources/instances/rented.ts';
+import { priceLimitOf } from '../../../resources/instances/rented.ts';
 import type { GpuInstance, GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
 import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
@@ -39,23 +39,19 @@ function hasPlace({ available, availableByPreemption }: Offer, { type = 'OnDeman
   return available > 0 || (type === 'OnDemand' && availableByPreemption > 0);
 }
 
-function maxPriceOf({ maxPricePerHour }: Asked): PriceLimit | undefined {
-  return maxPricePerHour === undefined ? undefined : { perHour: maxPricePerHour, currency: undefined };
-}
-
 /** Whether the offers show a place for what was asked: then only the controller knows why it gave none. */
 function isShown(offers: readonly Offer[], asked: Asked): boolean {
   const { offerId, gpu, diskGb = 0, type = 'OnDemand' } = asked;
+  const maxPrice = priceLimitOf({ spec: asked });
   const named = offers.filter((offer) => (offerId === undefined ? fits(offer, gpu) : offer.id === offerId));
   return named.some(
-    (offer) =>
-      hasPlace(offer, asked) && offer.diskGbMax >= diskGb && isWithin(offer, { type, maxPrice: maxPriceOf(asked) }),
+    (offer) => hasPlace(offer, asked) && offer.diskGbMax >= diskGb && isWithin(offer, { type, maxPrice }),
   );
 }
 
 function whatFails(offers: readonly Offer[], asked: Asked): string {
   const { offerId, diskGb = 0, type = 'OnDemand', maxPricePerHour } = asked;
-  const maxPrice = maxPriceOf(asked);
+  const maxPrice = priceLimitOf({ spec: asked });
   if (offerId === undefined)
     return maxPrice === undefined ? 'No free offer fits.' : 'No free offer fits at this price.';
   const named = offers.find(({ id }) => id === offerId);
