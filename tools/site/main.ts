@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { build } from 'vitepress';
 import { runMain } from '../lib/failure.ts';
 import { filesIn } from '../lib/files-in.ts';
-import { ROOT } from '../lib/paths.ts';
+import { ROOT, stateFolder } from '../lib/paths.ts';
 
 const SITE = join(ROOT, 'tools/site');
 
@@ -19,8 +19,8 @@ async function publish(built: string, site: string): Promise<void> {
 }
 
 await runMain(async () => {
-  // A test and the build of the image may build the site of one checkout at the same time.
-  const own = join(SITE, '.vitepress/.temp', String(process.pid));
+  // A test and the build of the image may build the site of one checkout at the same time, while others read the sources.
+  const own = join(stateFolder(), 'site', `build-${process.pid}`);
   let site = '';
   try {
     await build(SITE, {
