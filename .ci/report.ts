@@ -6,8 +6,10 @@ import { stripVTControlCharacters } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '..');
 const [RESULTS = ''] = process.argv.slice(2);
-/** Lines of a failed phase that are printed again. */
-const LINES = 60;
+/** Lines of the end of a failed phase that are printed again, where it names no test. */
+const LINES = 40;
+/** Lines that are printed of each failed test. */
+const SAID = 8;
 
 /** What Vitest's JSON reporter writes, as far as it is read here. */
 interface VitestResults {
@@ -27,11 +29,14 @@ function countsOf(log: string, hasFailed: boolean) {
   return hasFailed && counts.failed === 0 ? { ...counts, failed: 1 } : counts;
 }
 
-/** Where the log says what failed, else its end. */
-function failureOf(log: string): string {
+/** The first lines of each failure that the log names, else its end. */
+function failuresOf(log: string): string {
   const lines = log.trimEnd().split('\n');
-  const at = lines.findIndex((line) => line.includes(' FAIL '));
-  return (at === -1 ? lines.slice(-LINES) : lines.slice(at, at + LINES)).join('\n');
+  const starts = lines.flatMap((line, at) => (/^\s*FAIL\s/.test(line) ? [at] : []));
+  if (starts.length === 0) return lines.slice(-LINES).join('\n');
+  return starts
+    .map((at, index) => lines.slice(at, Math.min(at + SAID, starts[index + 1] ?? Infinity)).join('\n'))
+    .join('\n');
 }
 
 function filesOf(phase: string) {
@@ -54,7 +59,7 @@ const phases = read('phases')
 const files = phases.flatMap(({ name }) => filesOf(name)).toSorted((a, b) => b.seconds - a.seconds);
 const print = (line: string) => process.stdout.write(`${line}\n`);
 
-for (const { name, log } of phases.filter(({ failed }) => failed)) print(`== failed: ${name}\n${failureOf(log)}\n`);
+for (const { name, log } of phases.filter(({ failed }) => failed)) print(`== failed: ${name}\n${failuresOf(log)}\n`);
 print('== phases');
 for (const { name, seconds, failed } of phases)
   print(`${String(seconds).padStart(7)} s  ${name}${failed ? ', FAILED' : ''}`);

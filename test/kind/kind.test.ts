@@ -40,10 +40,12 @@ describe.skipIf(isSkipped)(title, () => {
   beforeAll(async () => {
     state = mkdtempSync(join(tmpdir(), 'berth-kind-'));
     const helper = join(ROOT, 'test/integration/tools/supervisor-process.ts');
-    supervisor = spawn(process.execPath, [helper, state, 'server'], { stdio: ['ignore', 'pipe', 'inherit'] });
-    if (supervisor.stdout === null) throw new Error('no output');
-    tour = String(await Promise.race([once(supervisor.stdout, 'data'), once(supervisor, 'exit')]));
-    expect(tour).toContain('ready');
+    supervisor = spawn(process.execPath, [helper, state, 'server'], { stdio: ['ignore', 'pipe', 'pipe'] });
+    if (supervisor.stdout === null || supervisor.stderr === null) throw new Error('no output');
+    let said = '';
+    supervisor.stderr.on('data', (text: Buffer) => (said = (said + String(text)).slice(-4000)));
+    tour = String(await Promise.race([once(supervisor.stdout, 'data'), once(supervisor, 'close')]));
+    expect(tour, said).toContain('ready');
     const kubeconfig = readRecord(state)?.kubeconfig;
     client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
   });
