@@ -17,6 +17,7 @@ import type { ClockCheck } from '../runtime/clock-check.ts';
 import { createControllerMetrics } from '../runtime/controller-metrics.ts';
 import { createLeaderMetric, Election } from '../runtime/lease.ts';
 import { CONTROLLER_LEASE } from '../runtime/lease-record.ts';
+import { RecordTimes } from '../runtime/record-times.ts';
 import { CutWrites, guardWrites } from '../runtime/write-guard.ts';
 import type { Tracer } from '../runtime/tracing/tracer.ts';
 import { createCatchUpMetric } from './catch-up.ts';
@@ -144,11 +145,12 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   const events = new EventRecorder({ client: teller, component: 'berth-controller', clock, log });
   const closing = new AbortController();
   const recorded = events.run(closing.signal);
-  const ended = election.run({ stop: stop.signal, abort: abort.signal }, (signals) =>
+  const ended = election.run({ stop: stop.signal, abort: abort.signal }, (signals, floor) =>
     lead(
       {
         ...deps,
         ...notes,
+        recordTimes: new RecordTimes(clock, floor),
         random: Math.random,
         client,
         events,

@@ -144,11 +144,13 @@ export function factsHash(instance: GpuInstance, gone: boolean): string {
 /**
  * The history with what the instance says now. It may be called at any time and any number of times: what it has told
  * it does not tell again.
+ *
+ * @param when.now when the state is seen; `recordedAt`: by which the new entries sort; both milliseconds since the epoch
  */
 export function fold(
   history: InstanceHistorySpec | undefined,
   instance: Reported,
-  { gone, now }: { gone: boolean; now: number },
+  { gone, now, recordedAt: noted = now }: { gone: boolean; now: number; recordedAt?: number },
 ): InstanceHistorySpec {
   const at = rfc3339(now);
   const { name, uid = '' } = instance.metadata;
@@ -174,7 +176,7 @@ export function fold(
     const goneAt = last !== undefined && Date.parse(last) > Date.parse(at) ? last : at;
     entries = [...entries, entry({ at: goneAt, reason: 'Deleted', message: 'The instance is gone.', start })];
   }
-  const recordedAt = [at, ...old.map((one) => one.recordedAt ?? '')].reduce((a, b) => (a > b ? a : b));
+  const recordedAt = [rfc3339(noted), ...old.map((one) => one.recordedAt ?? '')].reduce((a, b) => (a > b ? a : b));
   entries = entries.map((one) => (old.includes(one) ? one : { ...one, recordedAt }));
   const over = Math.max(0, entries.length - MAX_ENTRIES);
   return {

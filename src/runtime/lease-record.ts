@@ -29,6 +29,15 @@ export function readRecord({ spec }: Lease): LeaseRecord {
   };
 }
 
+/**
+ * The latest time that a holder of this record may have written anywhere, by its own clock, milliseconds since the epoch.
+ * Its term began behind all that earlier holders wrote.
+ */
+export function lastTimeOf({ holder, durationSeconds, acquireTime = '', renewTime = '' }: LeaseRecord): number {
+  const renewed = Date.parse(renewTime) + (holder === '' ? 0 : durationSeconds * 1000);
+  return Math.max(Date.parse(acquireTime) || 0, renewed || 0);
+}
+
 /** The Lease with this record; `base` carries name and, for a conditional update, resourceVersion. */
 export function withRecord(base: Lease, record: LeaseRecord): Lease {
   return {

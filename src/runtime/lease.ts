@@ -6,7 +6,7 @@ import { type Lease, LEASES } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ClockCheck } from './clock-check.ts';
 import type { RunSignals } from './controller.ts';
-import { type LeaseRecord, microTime, readRecord, sameRecord, withRecord } from './lease-record.ts';
+import { lastTimeOf, type LeaseRecord, microTime, readRecord, sameRecord, withRecord } from './lease-record.ts';
 
 export interface ElectionOptions {
   /** Best a client with connections of its own: renewals must not wait behind other calls. */
@@ -39,6 +39,8 @@ const JITTER = 0.25;
 /** When the first attempt meets a dead connection, a second one fits before the deadline, as in controller-runtime. */
 const ATTEMPT_MS = RENEW_MS / 2;
 
+type Lead = (signals: RunSignals, floor: number) => Promise<void>;
+
 class LeaseLostError extends Error {
   override name = 'LeaseLostError';
 }
@@ -55,6 +57,8 @@ export class Election {
   #seenAt = 0;
   /** When this process sent the request that last gave it the lease, monotonic. */
   #renewedAt: number | undefined;
+  /** No holder before this term wrote anything later, by its own clock. */
+  #floor = 0;
 
   constructor(options: ElectionOptions) {
     this.#options = options;
@@ -77,8 +81,10 @@ export class Election {
    * the lease is given back if it may be, or until `abort`, soon after which it must end. When the lease is lost, this process waits
    * for it again: it does not restart, because the kubelet makes a container wait longer after each restart. The answer
    * `ended` means that `lead` ended by itself: the lease is given back, and the process should exit and start anew.
+   * `lead` also gets the time since the epoch, in milliseconds, behind which its records must not fall: no holder before
+   * it wrote anything later, by a clock of its own.
    */
-  async run(signals: RunSignals, lead: (signals: RunSignals) => Promise<void>): Promise<'ended' | 'stopped'> {
+  async run(signals: RunSignals, lead: Lead): Promise<'ended' | 'stopped'> {
     const { stop } = signals;
     this.#options.onStatus?.(false);
     while (await this.#acquire(stop)) {
@@ -89,7 +95,7 @@ export class Election {
   }
 
   /** One term; true when the lease was lost in it. */
-  async #leadOnce({ stop, abort }: RunSignals, lead: (signals: RunSignals) => Promise<void>): Promise<boolean> {
+  async #leadOnce({ stop, abort }: RunSignals, lead: Lead): Promise<boolean> {
     const { name, identity, log, onStatus } = this.#options;
     onStatus?.(true);
     log.info({ lease: name, identity }, 'Leading');
@@ -97,7 +103,7 @@ export class Election {
     const ended = new AbortController();
     const renewing = this.#renewOrLose(ended.signal, lost);
     try {
-      await lead({ stop, abort: AbortSignal.any([abort, lost.signal]) });
+      await lead({ stop, abort: AbortSignal.any([abort, lost.signal]) }, this.#floor);
     } finally {
       ended.abort();
       if ((await renewing) && this.#options.mayRelease()) await this.#release();
@@ -153,7 +159,7 @@ export class Election {
     if (!this.#lease || !this.#record || !this.mayWrite()) return;
     const { clock, log, name } = this.#options;
     const now = microTime(clock.now());
-    const free = { ...this.#record, holder: '', durationSeconds: 1, renewTime: now, acquireTime: now };
+    const free = { ...this.#record, holder: '', durationSeconds: 1, renewTime: now };
     const controller = new AbortController();
     const cancel = clock.setTimeout(() => controller.abort(new LeaseLostError('Too slow.')), ATTEMPT_MS);
     await this.#write(this.#lease, free, controller.signal)
@@ -184,6 +190,7 @@ export class Election {
     try {
       const current = this.#observe(await client.get(LEASES, { namespace, name }, { signal }), clock.monotonic());
       if (this.#isHeldByOther(current)) return false;
+      this.#floor = lastTimeOf(current);
     } catch (error) {
       if (!(error instanceof NotFoundError)) throw error;
       this.#lease = { metadata: { namespace, name } };
@@ -220,7 +227,7 @@ export class Election {
       holder: identity,
       durationSeconds: LEASE_MS / 1000,
       renewTime: now,
-      acquireTime: held ? before.acquireTime : now,
+      acquireTime: held ? before.acquireTime : microTime(Math.max(clock.now(), this.#floor)),
       transitions: before === undefined ? 0 : before.transitions + (held ? 0 : 1),
     };
   }

@@ -279,6 +279,7 @@ export function controllerWorld(
     noteStages: (times) => void stageTimes.push(...times),
     noteEnding: (reason) => void endings.push(reason),
     clock,
+    recordTimes: clock,
     config: {
       namespace: 'berth-system',
       defaultImage: 'debian:12',

@@ -43,6 +43,7 @@ export type InstanceControllerDeps = CommonDeps &
     | 'unrecorded'
     | 'unbilled'
     | 'ceilingsOf'
+    | 'recordTimes'
   > & {
     budgets: Budgets;
     keepLog: KeepLog;

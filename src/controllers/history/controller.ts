@@ -4,9 +4,9 @@ import { PendingNews } from './pending.ts';
 import { Controller, type Result } from '../../runtime/controller.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
 import { sweep } from './sweep.ts';
-import { writeNews } from './write.ts';
+import { type WriteDeps, writeNews } from './write.ts';
 
-interface RecordDeps extends Pick<CommonDeps, 'client' | 'clock'> {
+interface RecordDeps extends WriteDeps {
   pending: PendingNews;
 }
 
@@ -40,7 +40,7 @@ function sweepSource({ clock }: Pick<CommonDeps, 'clock'>): Source {
 }
 
 /** Keeps a history of each instance: it adds to no start, and its writes come after those of the instance. */
-export function createHistoryController(deps: CommonDeps): Controller {
+export function createHistoryController(deps: CommonDeps & WriteDeps): Controller {
   const { clock, log, stores } = deps;
   const pending = new PendingNews(stores.instances, clock);
   return new Controller({

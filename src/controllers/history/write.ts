@@ -13,10 +13,14 @@ import {
   type InstanceHistory,
 } from '../../resources/instance-history.ts';
 import { ANSWERED, type GpuInstance } from '../../resources/instances/gpu-instance.ts';
+import type { RecordTimes } from '../../runtime/record-times.ts';
 import type { CommonDeps } from '../common-deps.ts';
 import type { News } from './pending.ts';
 
-type WriteDeps = Pick<CommonDeps, 'client' | 'clock'>;
+export interface WriteDeps extends Pick<CommonDeps, 'client' | 'clock'> {
+  /** By which the entries of histories sort. */
+  recordTimes: Pick<RecordTimes, 'now'>;
+}
 
 /** Whether a request with an Idempotency-Key made the instance and may be answered with it. */
 export function answersKey(instance: GpuInstance): boolean {
@@ -31,17 +35,18 @@ function dated({ metadata, status }: GpuInstance): Pick<GpuInstance, 'metadata' 
 
 /** Writes the news of one instance into its history, as that was read. */
 async function write(
-  { client, clock }: WriteDeps,
+  { client, clock, recordTimes }: WriteDeps,
   history: InstanceHistory | undefined,
   news: News,
   signal: AbortSignal,
 ) {
   const { instance, gone, ended } = news;
   const ref = historyRef(instance);
-  const now = clock.now();
-  const before = ended === undefined ? history?.spec : fold(history?.spec, dated(ended), { gone: false, now });
+  const [now, recordedAt] = [clock.now(), recordTimes.now()];
+  const before =
+    ended === undefined ? history?.spec : fold(history?.spec, dated(ended), { gone: false, now, recordedAt });
   const { displayName } = instance.spec;
-  const spec = { ...fold(before, instance, { gone, now }), ...(displayName && { displayName }) };
+  const spec = { ...fold(before, instance, { gone, now, recordedAt }), ...(displayName && { displayName }) };
   const annotations = {
     [FACTS]: factsHash(instance, gone),
     ...(spec.endedAt !== undefined && { [ENDED_AT]: spec.endedAt }),

@@ -2,12 +2,14 @@ import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { CommonDeps } from '../../../src/controllers/common-deps.ts';
 import { createHistoryController } from '../../../src/controllers/history/controller.ts';
+import type { WriteDeps } from '../../../src/controllers/history/write.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { ConflictError, NotFoundError } from '../../../src/kube/errors.ts';
 import { keyOf } from '../../../src/kube/types.ts';
 import { ANSWERED, type GpuInstance, type GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { REQUEST_HASH } from '../../../src/resources/ids.ts';
 import { ENDED_AT, HISTORY_OF, type InstanceHistory } from '../../../src/resources/instance-history.ts';
+import { RecordTimes } from '../../../src/runtime/record-times.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 import { FakeStore } from '../../support/fake-store.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';
@@ -81,11 +83,16 @@ function world() {
     put,
     stored,
     /** Begins the term of a leader; returns what kills it. */
-    lead: async (): Promise<() => void> => {
+    lead: async (floor = 0): Promise<() => void> => {
       const stop = new AbortController();
       stops.push(stop);
-      const deps = { client, clock, stores: { instances }, log: pino({ level: 'silent' }), metrics: () => undefined };
-      void createHistoryController(deps as unknown as CommonDeps).run({ stop: stop.signal, abort: stop.signal });
+      const log = pino({ level: 'silent' });
+      const recordTimes = new RecordTimes(clock, floor);
+      const deps = { client, clock, recordTimes, stores: { instances }, log, metrics: () => undefined };
+      void createHistoryController(deps as unknown as CommonDeps & WriteDeps).run({
+        stop: stop.signal,
+        abort: stop.signal,
+      });
       await settle();
       return () => stop.abort();
     },
@@ -110,6 +117,19 @@ describe('histories of instances', () => {
     instances.put({ ...last, metadata: { ...last.metadata, resourceVersion: '9' } });
     await clock.advance(20 * 60_000);
     expect(calls).toHaveLength(1);
+  });
+
+  it('sort behind what an earlier leader recorded, whose clock was ahead', async () => {
+    const { clock, instances, lead, stored } = world();
+    const floor = clock.now() + 60_000;
+    await lead(floor);
+    instances.put(waits('one', 'Pending'));
+    await clock.advance(15_000);
+    instances.put(waits('two', 'Pending'));
+    await clock.advance(15_000);
+    const recorded = ['one', 'two'].map((name) => stored.get(`default/h-uid-${name}`)?.spec.entries[0]?.recordedAt);
+    expect(recorded).toEqual(['2026-01-01T00:01:00Z', '2026-01-01T00:01:15Z']);
+    expect(stored.get('default/h-uid-one')?.spec.entries[0]?.at).toBe('2026-01-01T00:00:15Z');
   });
 
   it('tell how a start ended, also when another one follows at once', async () => {

@@ -23,6 +23,7 @@ function candidate(
   const stop = new AbortController();
   const abort = new AbortController();
   const log: string[] = [];
+  const floors: number[] = [];
   let isCut = false;
   const clockCheck = new ClockCheck(clock);
   async function told<T>(answer: Promise<T>): Promise<T> {
@@ -53,7 +54,8 @@ function candidate(
   });
   let ended: string | undefined;
   const done = election
-    .run({ stop: stop.signal, abort: abort.signal }, async (signals) => {
+    .run({ stop: stop.signal, abort: abort.signal }, async (signals, floor) => {
+      floors.push(floor);
       log.push('lead');
       await new Promise<void>((resolve) => {
         signals.stop.addEventListener('abort', () => void drained.promise.then(resolve), { once: true });
@@ -74,6 +76,7 @@ function candidate(
   return {
     election,
     log,
+    floors,
     stop,
     drained,
     /** From now on none of its writes arrives. */
@@ -106,6 +109,32 @@ test('creates the lease with microsecond times, and renews it every second witho
     renewTime: '2026-01-01T00:00:02.000000Z',
   });
   expect(server.calls).toEqual(['get', 'create', 'replace', 'replace']);
+});
+
+test('each term begins behind the last write of all holders before, whose clocks may be ahead', async () => {
+  const server = leaseServer();
+  const ahead = fakeClock();
+  const behind = fakeClock();
+  await ahead.advance(5_000);
+  const both = async (ms: number): Promise<void> => {
+    await Promise.all([ahead.advance(ms), behind.advance(ms)]);
+  };
+  const one = candidate('one', server, ahead);
+  await settle();
+  expect(one.floors).toEqual([0]);
+  const two = candidate('two', server, behind);
+  await both(2_000);
+  one.cut();
+  await both(9_000);
+  // Renewed at 7 s of its clock; it may write for 6 s more, and the lease lasts 8.
+  const floor = Date.parse('2026-01-01T00:00:15Z');
+  expect(two.floors).toEqual([floor]);
+  two.stop.abort();
+  two.drained.resolve();
+  const three = candidate('three', server, behind);
+  await both(2_000);
+  expect(behind.now()).toBeLessThan(floor);
+  expect(three.floors).toEqual([floor]);
 });
 
 test('a standby takes over 8 s after the last change it saw, and counts the transition', async () => {

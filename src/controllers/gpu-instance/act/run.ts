@@ -7,6 +7,7 @@ import type { Clock } from '../../../lib/clock.ts';
 import type { Lru } from '../../../lib/lru.ts';
 import type { ReconcileContext } from '../../../runtime/controller.ts';
 import type { Fence } from '../../../runtime/fence.ts';
+import type { RecordTimes } from '../../../runtime/record-times.ts';
 import type { ControllerStores } from '../../stores.ts';
 import type { JupyterState, MonitorState } from '../decide/observed.ts';
 import type { ImagePullPolicy } from '../decide/pod/desired-pod.ts';
@@ -65,6 +66,8 @@ export interface InstanceDeps {
   /** Traces starts; undefined where nothing is traced. */
   noteStatus?: NoteStatus | undefined;
   clock: Clock;
+  /** By which the entries of histories sort. */
+  recordTimes: Pick<RecordTimes, 'now'>;
   config: InstanceConfig;
   unrecorded: UnrecordedInstances;
   /** What tenants held without paying for it. */
