@@ -7,6 +7,7 @@ import { statusOf } from '../../../src/controllers/gpu-instance/decide/status/st
 import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
 import type { Ending } from '../../../src/controllers/gpu-instance/decide/endings.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
+import { wishOf } from '../../../src/resources/instances/rented.ts';
 import { NOW, observed } from '../../support/instance-world.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
@@ -63,6 +64,32 @@ describe('the time in line', () => {
     const over = ended(start, { reason: 'Expired', message: '' }, NOW);
     const again = looked(edited(over, 2, { startRequest: 'now' }), NOW + 2_345);
     expect(again.status?.waitingSince).toBe('2026-01-01T00:30:02.345Z');
+  });
+
+  test('begins anew with a higher price, also for who waited long at one at which nobody lets', () => {
+    const price = { pricePerHour: '2', currency: 'USD', named: '0.01' };
+    const since = '2026-01-01T00:00:00.250Z';
+    const waits = (status: GpuInstanceStatus, maxPricePerHour?: string): string | undefined => {
+      const spec = { offerId: 7, ...(maxPricePerHour !== undefined && { maxPricePerHour }) };
+      const one = gpuInstance('one', spec);
+      const rented = { wish: wishOf(spec), price };
+      const waiting = { ...one, status: { waitingSince: since, rented, ...status } };
+      const first = looked(edited(waiting, 2), NOW);
+      expect(looked(first, NOW + 60_000).status?.waitingSince).toBe(first.status?.waitingSince);
+      return first.status?.waitingSince;
+    };
+    const anew = '2026-01-01T00:30:00.000Z';
+    expect(waits({}, '3')).toBe(anew);
+    expect(waits({}, '0.02')).toBe(anew);
+    // Without a price of its own it pays the one that its owner saw.
+    expect(waits({})).toBe(anew);
+    expect(waits({}, '0.01')).toBe(since);
+    expect(waits({}, '0.005')).toBe(since);
+    // Others end for it already.
+    expect(waits({ othersEnded: true }, '3')).toBe(since);
+    expect(waits({ claim: claimOn('n') }, '3')).toBe(since);
+    // Its owner has named an offer since.
+    expect(waits({ rented: { wish: wishOf({}), price } }, '0.01')).toBe(anew);
   });
 
   test('of an instance that was made switched off begins when it is switched on', () => {
