@@ -6,7 +6,7 @@ import { COMPONENT } from '../doctor/facts.ts';
 import { count } from '../doctor/print.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import { everyObject } from '../kube/client/every.ts';
-import { NotFoundError } from '../kube/errors.ts';
+import { ForbiddenError, NotFoundError } from '../kube/errors.ts';
 import { type Deployment, DEPLOYMENTS } from '../kube/installation-types.ts';
 import {
   CUSTOM_RESOURCE_DEFINITIONS,
@@ -39,6 +39,8 @@ const READ_BY_POLICIES: readonly ResourceType[] = [TENANT_LIMITS, TENANT_POLICIE
 const PRIORITIES = ['berth-on-demand', 'berth-interruptible'];
 const OURS = 'app.kubernetes.io/managed-by=berth';
 const LOOK_MS = 2000;
+/** Looks for which an API server may go on with policies that are gone: it reads them about each second. */
+const POLICY_LOOKS = 15;
 /** Kinds whose objects the controller lets go when it has dealt with what is left of them. */
 const SETTLED: readonly ResourceType[] = [GPU_INSTANCES, REGISTRY_CREDENTIALS];
 /** Looks without a change after which something is in the way. */
@@ -204,6 +206,28 @@ async function untilFree({ client, clock, say }: Deps, type: ResourceType, noun:
   }
 }
 
+/** A client whose deletions wait until each API server knows that the policies of Berth are gone. */
+function pastPolicies({ client, clock, say }: Deps): Client {
+  let looks = 0;
+  return {
+    ...client,
+    async delete(type, ref, options) {
+      for (;;) {
+        try {
+          await client.delete(type, ref, options);
+          return;
+        } catch (error) {
+          const isByPolicy = error instanceof ForbiddenError && error.message.includes('ValidatingAdmissionPolicy');
+          if (!isByPolicy || looks === POLICY_LOOKS) throw error;
+          if (looks === 0) say('the API server still has the policies that went: waits for it');
+          looks += 1;
+          await clock.sleep(LOOK_MS);
+        }
+      }
+    },
+  };
+}
+
 async function deleteAll(client: Client, type: ResourceType, objects: readonly KubeObject[]): Promise<void> {
   for (const { metadata } of objects) {
     const { namespace, name, uid } = metadata;
@@ -244,7 +268,7 @@ async function removeInstances(deps: Deps, others: readonly ResourceType[]): Pro
  * fault, so that it can be run again after an interruption. Throws the client's errors, and Error with the next step.
  */
 export async function uninstall(deps: Deps, holdings: Holdings, isBilling: boolean): Promise<void> {
-  const { client, say } = deps;
+  const { say } = deps;
   const why = obstacle(holdings);
   if (why !== undefined) throw new Error(why);
   const [controller] = holdings.controllers;
@@ -265,6 +289,7 @@ export async function uninstall(deps: Deps, holdings: Holdings, isBilling: boole
     );
   }
   say('definitions, quotas, priority classes');
+  const client = pastPolicies(deps);
   const gone = CUSTOM_RESOURCES.filter((type) => !isKept(type, isBilling));
   for (const { plural, group } of gone) {
     await client.delete(CUSTOM_RESOURCE_DEFINITIONS, { name: `${plural}.${group}` });

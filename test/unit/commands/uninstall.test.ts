@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Deps, printPlan, readHoldings, uninstall } from '../../../src/commands/uninstall.ts';
 import type { ListOptions } from '../../../src/kube/client/client.ts';
-import { NotFoundError } from '../../../src/kube/errors.ts';
+import { ForbiddenError, NotFoundError } from '../../../src/kube/errors.ts';
 import type { KubeObject, ObjectRef, ResourceType } from '../../../src/kube/types.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { CUSTOM_RESOURCES } from '../../../src/resources/index.ts';
@@ -91,6 +91,30 @@ async function remove(world: World, isBilling = false): Promise<string[]> {
   await uninstall(world, await readHoldings(world.client), isBilling);
   return world.done;
 }
+
+const REFUSED =
+  'DELETE resourcequotas: 403 Forbidden: ValidatingAdmissionPolicy berth-limits denied request: only Berth';
+
+/** A world whose API server refuses so many deletions of quotas, by a policy that helm has removed. */
+function behind(refusals: number): World {
+  const world = worldOf(rented());
+  const { client } = world;
+  let left = refusals;
+  const { delete: remove } = client;
+  client.delete = (type, ref, options) => {
+    if (type.plural !== 'resourcequotas' || left === 0) return remove(type, ref, options);
+    left -= 1;
+    return Promise.reject(new ForbiddenError({ message: REFUSED, status: 403, reason: 'Forbidden' }));
+  };
+  return world;
+}
+
+test('an API server that still has the policies which went is waited for, and not for ever', async () => {
+  const done = await remove(behind(3));
+  expect(done.filter((line) => line.includes('still has'))).toHaveLength(1);
+  expect(done).toContain('delete resourcequotas berth');
+  await expect(remove(behind(1000))).rejects.toThrow('berth-limits');
+});
 
 test('instances go while a controller bills them, then what made them, then Berth, then its definitions', async () => {
   const done = await remove(worldOf(rented()));
