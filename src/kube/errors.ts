@@ -84,6 +84,11 @@ export class ForbiddenError extends KubeError {
   override name = 'ForbiddenError';
 }
 
+/** 403: Kubernetes has not counted yet what a new quota limits. Nothing was written, and it is about to. */
+export class QuotaUncountedError extends ForbiddenError {
+  override name = 'QuotaUncountedError';
+}
+
 /** 401: the server did not accept the credentials, not even after they were read again. */
 export class UnauthorizedError extends KubeError {
   override name = 'UnauthorizedError';
@@ -165,10 +170,20 @@ function isStatus(body: unknown): body is Status {
 
 const MAX_MESSAGE = 1024;
 
+function forbiddenType(statusMessage: string): KubeErrorClass {
+  return says(statusMessage, 'quotaUncounted') ? QuotaUncountedError : ForbiddenError;
+}
+
 function invalidType(statusMessage: string): KubeErrorClass {
   if (says(statusMessage, 'patchNotApplied')) return PatchTestFailedError;
   return says(statusMessage, 'policyNotReady') ? PolicyNotReadyError : InvalidError;
 }
+
+/** Classes of which the words of the API server tell others. */
+const NARROWED = new Map<KubeErrorClass, (statusMessage: string) => KubeErrorClass>([
+  [InvalidError, invalidType],
+  [ForbiddenError, forbiddenType],
+]);
 
 /** The error for a failed `call` (method and path). `body`: the parsed Status, or the text of a proxy in between. */
 export function toKubeError(
@@ -181,7 +196,7 @@ export function toKubeError(
   const text = status?.message || (typeof answer.body === 'string' && answer.body.trim()) || 'no message';
   const statusMessage = text.slice(0, MAX_MESSAGE);
   const byReason = BY_REASON[reason] ?? byStatus?.[1] ?? KubeError;
-  const type = byReason === InvalidError ? invalidType(statusMessage) : byReason;
+  const type = NARROWED.get(byReason)?.(statusMessage) ?? byReason;
   const details = status?.details;
   const seconds = details?.retryAfterSeconds;
   return new type({
@@ -235,6 +250,7 @@ const WORDS = {
   patchNotApplied: [['an error in our request']],
   // admission/plugin/resourcequota/controller.go
   quotaExceeded: [['exceeded quota']],
+  quotaUncounted: [['status unknown for quota: ']],
   // The same file, for a quota that the object cannot be counted against.
   quota: [['is forbidden: ', 'quota']],
   // admission/plugin/webhook/errors/statuserror.go
@@ -283,6 +299,7 @@ export function isQuotaExceeded(error: unknown): boolean {
 /** A rule of the cluster refuses the object: a quota, an admission webhook or a ValidatingAdmissionPolicy. */
 export function isPolicyRefusal(error: KubeError): boolean {
   const { status, statusMessage } = error;
+  if (error instanceof QuotaUncountedError) return false;
   // The API server answers 400 for a webhook that names no status.
   if (status !== 403) return status === 400 && says(statusMessage, 'webhook');
   return (['quotaExceeded', 'quota', 'webhook', 'policy'] as const).some((words) => says(statusMessage, words));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { AlreadyExistsError, ForbiddenError, KubeError, TimeoutError } from '../../src/kube/errors.ts';
+import { AlreadyExistsError, QuotaUncountedError, KubeError, TimeoutError } from '../../src/kube/errors.ts';
 import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -70,7 +70,7 @@ function insistOn(world: World, name: string, failed: () => void): Promise<true>
       await world.create(name);
       return true;
     } catch (error) {
-      const isUncounted = error instanceof ForbiddenError && error.statusMessage.includes('status unknown for quota');
+      const isUncounted = error instanceof QuotaUncountedError;
       if (error instanceof TimeoutError || isUncounted || (error instanceof KubeError && error.status >= 500)) {
         failed();
         return false;

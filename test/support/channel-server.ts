@@ -46,20 +46,26 @@ export function frame(channel: number, data: string | Uint8Array): Buffer {
 
 export const SUCCESS = JSON.stringify({ metadata: {}, status: 'Success' });
 
-/** Sends that many zeros; resolves to how many were taken when all were, or none for half a second. */
+/** Sends up to that many zeros, until none were taken for half a second. Resolves to how many were sent. */
 export function offer(socket: WebSocket, bytes: number): Promise<number> {
   const chunk = frame(0, Buffer.alloc(64 * 1024));
-  let taken = 0;
+  let sent = 0;
   return new Promise((resolve) => {
-    const quiet = setTimeout(() => resolve(taken), 500);
+    let isOver = false;
+    const end = (): void => {
+      isOver = true;
+      clearTimeout(quiet);
+      resolve(sent);
+    };
+    const quiet = setTimeout(end, 500);
     const next = (): void => {
-      if (taken >= bytes) resolve(taken);
-      else
-        socket.send(chunk, () => {
-          taken += chunk.length - 1;
-          quiet.refresh();
-          setImmediate(next);
-        });
+      if (isOver) return;
+      if (sent >= bytes) return end();
+      sent += chunk.length - 1;
+      socket.send(chunk, () => {
+        quiet.refresh();
+        setImmediate(next);
+      });
     };
     next();
   });

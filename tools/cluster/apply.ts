@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import type { KubeClient } from '../../src/kube/client/client.ts';
-import { AlreadyExistsError, KubeError, NotFoundError } from '../../src/kube/errors.ts';
+import { AlreadyExistsError, KubeError, NotFoundError, QuotaUncountedError } from '../../src/kube/errors.ts';
 import {
   CUSTOM_RESOURCE_DEFINITIONS,
   NAMESPACES,
@@ -17,8 +17,8 @@ import { ROOT } from '../lib/paths.ts';
 import { waitFor } from '../lib/wait.ts';
 
 const FIELD_MANAGER = 'berth-local';
-// The words of the API server about a quota that it has not counted yet (admission/plugin/resourcequota/controller.go).
-const UNCOUNTED = /status unknown for quota: /;
+/** Milliseconds until Kubernetes has counted what a new quota limits. */
+const COUNTED_TIMEOUT = 60_000;
 
 /** Applies every CRD under crds/ and resolves when the API server serves them all. */
 export async function applyDefinitions(client: KubeClient, signal: AbortSignal): Promise<void> {
@@ -58,12 +58,32 @@ export async function applyFinalizers(client: KubeClient, signal: AbortSignal): 
       const { metadata } = await client.raw<KubeObject>('POST', path, probe, { signal });
       return metadata.finalizers !== undefined;
     } catch (error) {
-      if (error instanceof KubeError && (error.status === 503 || UNCOUNTED.test(error.statusMessage))) return false;
+      if (error instanceof KubeError && (error.status === 503 || error instanceof QuotaUncountedError)) return false;
       throw error;
     }
   };
   if ((await waitFor(hasFinalizer, { timeout: 60_000, interval: 100, signal })) === true) return;
   throw new LocalFailure('The API server gives a GPUInstance no finalizer.', 'Read .berth/logs/kube-apiserver.log.');
+}
+
+/** Makes an object, as soon as Kubernetes has counted what the quota of its namespace limits. */
+export async function applyCounted<T extends KubeObject>(
+  client: Pick<KubeClient, 'apply'>,
+  type: ResourceType<T>,
+  { object, signal }: { object: Parameters<typeof client.apply<T>>[1]; signal: AbortSignal },
+): Promise<T> {
+  let refusal: unknown;
+  const made = await waitFor(
+    () =>
+      client.apply(type, object, { fieldManager: FIELD_MANAGER, signal }).catch((error: unknown) => {
+        refusal = error;
+        if (error instanceof QuotaUncountedError) return undefined;
+        throw error;
+      }),
+    { timeout: COUNTED_TIMEOUT, interval: 200, signal },
+  );
+  if (made === undefined) throw refusal;
+  return made;
 }
 
 function isEstablished({ status }: CustomResourceDefinition): boolean {

@@ -12,6 +12,7 @@ import {
   NotFoundError,
   PatchTestFailedError,
   PolicyNotReadyError,
+  QuotaUncountedError,
   TimeoutError,
   toKubeError,
   TooManyRequestsError,
@@ -93,6 +94,7 @@ const PREDICATES = {
   patchTestFailed: (error: KubeError) => error instanceof PatchTestFailedError && error instanceof ConflictError,
   invalid: (error: KubeError) => error instanceof InvalidError,
   policyNotReady: (error: KubeError) => error instanceof PolicyNotReadyError,
+  quotaUncounted: (error: KubeError) => error instanceof QuotaUncountedError && error instanceof ForbiddenError,
 };
 
 // Messages as Kubernetes writes them; src/kube/errors.ts names the files.
@@ -108,6 +110,12 @@ test.each<[code: number, reason: string | undefined, message: string, is: (keyof
     'Forbidden',
     'pods "i-1" is forbidden: exceeded quota: few, requested: pods=1, used: pods=3, limited: pods=3',
     ['quotaExceeded', 'policyRefusal'],
+  ],
+  [
+    403,
+    'Forbidden',
+    'apikeys.berth.dev "k" is forbidden: status unknown for quota: berth, resources: count/apikeys.berth.dev',
+    ['quotaUncounted'],
   ],
   [403, 'Forbidden', 'pods "i-1" is forbidden: failed quota: few: must specify limits.cpu', ['policyRefusal']],
   [403, 'Forbidden', 'admission webhook "costs.example.com" denied the request: no money', ['policyRefusal']],

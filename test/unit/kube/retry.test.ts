@@ -4,6 +4,7 @@ import {
   ConflictError,
   KubeError,
   PatchTestFailedError,
+  QuotaUncountedError,
   TooManyRequestsError,
   TransportError,
 } from '../../../src/kube/errors.ts';
@@ -29,6 +30,7 @@ test.each<[string, Error[], boolean]>([
     [new TransportError({ message: '', status: 0, reason: 'ECONNREFUSED' }), testFailed()],
     false,
   ],
+  ['a quota that was not counted', [new QuotaUncountedError({ ...failed, status: 403 }), testFailed()], false],
   ['a proxy that asks to come again', [new KubeError({ ...failed, status: 503 }), testFailed()], true],
   [
     'such a proxy, two attempts ago',

@@ -2,8 +2,9 @@ import { expect, it, test } from 'vitest';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { toKubeError } from '../../../src/kube/errors.ts';
 import type { KubeObject, ResourceType } from '../../../src/kube/types.ts';
+import { API_KEYS, type ApiKey } from '../../../src/resources/api-key.ts';
 import type { GpuPool } from '../../../src/resources/gpu-pool.ts';
-import { applyFinalizers, applyFleet } from '../../../tools/cluster/apply.ts';
+import { applyCounted, applyFinalizers, applyFleet } from '../../../tools/cluster/apply.ts';
 
 function refusal(status: number, reason: string, message: string): Error {
   return toKubeError('POST /probe', { status, body: { kind: 'Status', status: 'Failure', reason, message } });
@@ -33,6 +34,21 @@ it('the finalizer is waited for while the policy, or the quota of the namespace,
   const { client, left } = clientOf([early, refusal(403, 'Forbidden', UNCOUNTED), { metadata: {} }, GIVEN]);
   await applyFinalizers(client, new AbortController().signal);
   expect(left()).toBe(0);
+});
+
+it('an object is made as soon as its quota is counted, and another refusal is told at once', async () => {
+  const key = { metadata: { name: 'k', namespace: 'default' } } as ApiKey;
+  const signal = new AbortController().signal;
+  const answers: (Error | undefined)[] = [refusal(403, 'Forbidden', UNCOUNTED), undefined];
+  const apply = async <T extends KubeObject>(_type: ResourceType<T>, object: unknown) => {
+    const answer = answers.shift();
+    if (answer !== undefined) throw answer;
+    return object as T;
+  };
+  const client = { apply } as Pick<KubeClient, 'apply'>;
+  expect(await applyCounted(client, API_KEYS, { object: key, signal })).toBe(key);
+  answers.push(refusal(403, 'Forbidden', 'you may not do this'));
+  await expect(applyCounted(client, API_KEYS, { object: key, signal })).rejects.toThrow('you may not do this');
 });
 
 it('another refusal is told at once', async () => {

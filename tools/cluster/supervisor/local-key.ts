@@ -1,6 +1,7 @@
 import { NotFoundError } from '../../../src/kube/errors.ts';
 import { API_KEYS, mintToken, SCOPES, type ApiKey } from '../../../src/resources/api-key.ts';
 import type { Progress } from '../../lib/progress.ts';
+import { applyCounted } from '../apply.ts';
 import type { LocalCluster } from '../local-cluster.ts';
 
 /** The tenant of the key that the tour uses. */
@@ -13,7 +14,10 @@ const KEY_LIFE = 30 * 24 * 3_600_000;
 const DELETE_TIMEOUT = 5000;
 
 /** Makes a new API key for this run: of the last one the cluster has the hash, and nobody has the token. */
-export async function createLocalKey({ client, way }: LocalCluster): Promise<{ name: string; token: string }> {
+export async function createLocalKey(
+  { client, way }: Pick<LocalCluster, 'client' | 'way'>,
+  signal: AbortSignal,
+): Promise<{ name: string; token: string }> {
   const { token, hash, prefix } = mintToken();
   const name = `local-${hash.slice(0, 10)}`;
   const expiry = way === 'given' ? { expiresAt: new Date(Date.now() + KEY_LIFE).toISOString() } : {};
@@ -21,7 +25,7 @@ export async function createLocalKey({ client, way }: LocalCluster): Promise<{ n
     metadata: { name, namespace: NAMESPACE },
     spec: { hash, prefix, displayName: 'local tour', scopes: [...SCOPES], revoked: false, ...expiry },
   };
-  await client.apply(API_KEYS, key, { fieldManager: 'berth-local' });
+  await applyCounted(client, API_KEYS, { object: key, signal });
   return { name, token };
 }
 

@@ -69,7 +69,7 @@ export async function startServer(
   await Promise.race([untilReady(httpPort, signal), broken.then((failure) => Promise.reject(failure))]);
   // The policy stays in the cluster, so a given cluster gets it from an installation alone.
   if (cluster.way !== 'given') await applyFinalizers(cluster.client, signal);
-  const { name, token: apiKey } = await createLocalKey(cluster);
+  const { name, token: apiKey } = await createLocalKey(cluster, signal);
   if (cluster.way === 'given') stack.defer(() => deleteLocalKey(cluster, name, progress));
   const url = `http://127.0.0.1:${httpPort}/api/v1`;
   const offers = await readOffers(`${url}/offers`, apiKey, signal);

@@ -1,4 +1,4 @@
-import { ForbiddenError, type KubeError } from '../../../kube/errors.ts';
+import { ForbiddenError, type KubeError, QuotaUncountedError } from '../../../kube/errors.ts';
 import { parseQuantity } from '../../../kube/quantity.ts';
 import { TENANT_LIMIT_NAME } from '../../../resources/tenants/tenant-limit.ts';
 import { whoCanChange } from '../../../resources/tenants/who-can-change.ts';
@@ -18,7 +18,6 @@ const COUNTED: Readonly<Record<string, readonly [words: string, field: string]>>
 const EXCEEDED = `exceeded quota: ${TENANT_LIMIT_NAME}, requested: `;
 const USED = /used: count\/(\w+)\.[\w.]+=(\w+)/;
 const LIMITED = /limited: [\w./]+=(\w+)/;
-const UNCOUNTED = `status unknown for quota: ${TENANT_LIMIT_NAME}, `;
 // The chart names its policy so, after the release.
 const POLICY = /ValidatingAdmissionPolicy '[\w.-]*-ceilings' /;
 const DENIED = 'denied request: ';
@@ -29,7 +28,7 @@ const MAX_WORDS = 500;
 export function tenantLimitOf(error: KubeError): ApiError | undefined {
   if (!(error instanceof ForbiddenError)) return undefined;
   const { statusMessage } = error;
-  if (statusMessage.includes(UNCOUNTED)) {
+  if (error instanceof QuotaUncountedError) {
     const message = 'Kubernetes has not counted the objects of the tenant yet. Try again in some seconds.';
     return new ApiError('cluster_unavailable', message, { retryAfterSeconds: 5, cause: error });
   }
