@@ -193,7 +193,7 @@ describe('a release on a real node', () => {
     const mine = await world.pod(TENANT, `berth.dev/instance=${rented.id}`);
     const theirs = await world.pod(OTHER, 'berth.dev/instance=bob');
     // The gateway reaches the model: the previous test called it.
-    const closed = { metrics: false, cluster: false, api: true, dashboard: false };
+    const closed = { byNode: false, metrics: false, cluster: false, api: true, dashboard: false };
     expect(await reachOf(world, mine)).toEqual({ ...closed, model: true });
     expect(await reachOf(world, theirs)).toEqual({ ...closed, model: false });
     for (const method of ['GET', 'DELETE']) {
@@ -206,7 +206,7 @@ describe('a release on a real node', () => {
       const reach = await reachOf(world, theirs);
       return reach.cluster && reach;
     });
-    expect(opened).toEqual({ model: false, metrics: false, cluster: true, api: true, dashboard: false });
+    expect(opened).toEqual({ model: false, byNode: false, metrics: false, cluster: true, api: true, dashboard: false });
     await client.delete(GPU_INSTANCES, bob.metadata);
     await waitFor('it is gone', () => noInstancesIn(client, OTHER), 2 * MINUTES);
   });

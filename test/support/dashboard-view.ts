@@ -62,6 +62,11 @@ export async function openDashboard(url: string): Promise<DashboardView> {
       () => undefined,
     );
   });
+  /** What follows the size of its box, as a terminal does, has followed then. */
+  async function resize(size: typeof SIZE): Promise<void> {
+    await page.setViewportSize(size);
+    await page.evaluate(PAINTED);
+  }
   async function inThemes(look: (theme: (typeof THEMES)[number]) => Promise<void>): Promise<void> {
     for (const colorScheme of THEMES) {
       await page.emulateMedia({ colorScheme });
@@ -91,11 +96,11 @@ export async function openDashboard(url: string): Promise<DashboardView> {
     },
     async picture(name) {
       for (const width of WIDTHS) {
-        await page.setViewportSize({ width, height: SIZE.height });
+        await resize({ width, height: SIZE.height });
         expect([name, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([name, width]);
         // What is out of sight may not be painted.
         const whole = Number(await page.evaluate('document.documentElement.scrollHeight'));
-        await page.setViewportSize({ width, height: Math.min(Math.max(whole, SIZE.height), HIGHEST) });
+        await resize({ width, height: Math.min(Math.max(whole, SIZE.height), HIGHEST) });
         expect([name, width, await crowded(page)]).toEqual([name, width, []]);
         await inThemes(async (theme) => {
           const path = join(PICTURES, `${name}-${theme}-${width}.png`);
