@@ -17,7 +17,7 @@ export const lineShape = {
   waitingSince: timeSchema
     .optional()
     .describe(
-      'Since when the instance has had its place in the waiting line, to the millisecond. It keeps that place when it is preempted, drained or loses its node. A start that a person or a key asks for begins anew, and so does a waiting one whose maxPricePerHour is raised.',
+      'Since when the instance has had its place in the waiting line, to the millisecond. It keeps that place when it is preempted, drained or loses its node. A start that a person or a key asks for and a higher price begin anew.',
     ),
   reserved: reservedSchema
     .optional()
