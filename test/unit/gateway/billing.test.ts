@@ -92,6 +92,20 @@ it('a call that fails, or that the model server breaks off, costs nothing', asyn
   expect(await recorded()).toEqual([]);
 });
 
+it('an answer that its engine gives up costs nothing, and is told as none', async () => {
+  const usage = { prompt_tokens: 100, completion_tokens: 7 };
+  const choice = { index: 0, finish_reason: 'abort' };
+  const begun = JSON.stringify({ id: 'c', choices: [{ index: 0, delta: { content: 'half' }, finish_reason: null }] });
+  const cut = JSON.stringify({ id: 'c', choices: [{ ...choice, delta: {} }], usage });
+  const whole = JSON.stringify({ id: 'c', choices: [{ ...choice, message: { content: 'half' } }], usage });
+  engine.behave(
+    { kind: 'raw', contentType: 'text/event-stream', chunks: [`data: ${begun}\n\ndata: ${cut}\n\ndata: [DONE]\n\n`] },
+    { kind: 'raw', contentType: 'application/json', chunks: [whole] },
+  );
+  for (const stream of [true, false]) expect(await chat({ stream })).toContain('gave up the answer');
+  expect(await recorded()).toEqual([]);
+});
+
 it('a stream that the gateway ends because it is too long is billed as far as it came', async () => {
   const long = await startEngine({ engine: 'unknown', models: ['long'] });
   long.behave({ kind: 'flood', events: 20_000 });

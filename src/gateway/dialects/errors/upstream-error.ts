@@ -1,5 +1,7 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { excerpt, objectsOf, optionalString, parseJson, textValue } from '../fields.ts';
+import { GAVE_UP, isGivenUp } from '../stop-reason.ts';
+import { lastText } from '../stream/event-bytes.ts';
 import type { ClientError } from '../types.ts';
 import { CONTEXT_LENGTH_EXCEEDED, readOverflow } from './context-overflow.ts';
 import { withoutAddresses } from './without-addresses.ts';
@@ -28,15 +30,31 @@ const MAX_ERROR_BYTES = 4096;
 /** What an error begins with. The answers of every dialect begin otherwise. */
 const ERROR_START = /^\s*\{\s*(?:"error"\s*:\s*["{]|"(?:object|type)"\s*:\s*"error")/;
 
+/** The last bytes of an answer, among which it says why it stopped. */
+const END_BYTES = 65_536;
+const REASONS = ['"finish_reason":', '"stop_reason":'].map((name) => Buffer.from(name));
+
 /**
- * The error that an engine sent in place of an answer, with the status of an answer. Of a long answer it reads no more
- * than the start.
+ * The error that an engine sent in place of an answer or at its end, with the status of an answer. Of a long answer it reads
+ * no more than the start and the end.
  */
 export function errorInAnswer(bytes: Buffer): ClientError | undefined {
-  const mayBe = bytes.length <= MAX_ERROR_BYTES ? bytes.includes('"error"') : startsAsError(bytes);
+  const isShort = bytes.length <= MAX_ERROR_BYTES;
+  const mayBe = (isShort ? bytes.includes('"error"') : startsAsError(bytes)) || endsGivenUp(bytes);
   if (!mayBe) return undefined;
   const answer = parseJson(bytes.toString('utf8'));
-  return isErrorObject(answer) ? readErrorObject(answer) : undefined;
+  if (isErrorObject(answer)) return readErrorObject(answer);
+  return isObject(answer) && isGivenUpAnswer(answer) ? GAVE_UP : undefined;
+}
+
+function endsGivenUp(bytes: Buffer): boolean {
+  const end = bytes.subarray(-END_BYTES);
+  return REASONS.some((name) => isGivenUp(lastText(end, name)));
+}
+
+/** Whether an answer of chat or messages, or an event of chat, says that its engine gave it up. */
+export function isGivenUpAnswer({ choices, stop_reason: reason }: Json): boolean {
+  return isGivenUp(reason) || objectsOf(choices).some((choice) => isGivenUp(choice.finish_reason));
 }
 
 function startsAsError(bytes: Buffer): boolean {

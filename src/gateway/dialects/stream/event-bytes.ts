@@ -2,7 +2,8 @@ const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 const SPACE = 0x20;
 const QUOTE = 0x22;
-const TEXT_CHARS = 8;
+/** No reason to stop is longer. */
+const TEXT_CHARS = 32;
 const BLANK = Buffer.from('\n\n');
 const BLANK_WITH_RETURNS = Buffer.from('\r\n\r\n');
 
@@ -120,7 +121,7 @@ export function nextValue(data: Buffer, { name, from, first }: { name: Buffer; f
   return at;
 }
 
-/** The text that is the value of the last member `name`, up to 8 characters; undefined where it is none. */
+/** The text that is the value of the last member `name`, cut behind 32 characters; undefined where it is none. */
 export function lastText(data: Buffer, name: Buffer): string | undefined {
   const at = data.lastIndexOf(name);
   if (at === -1 || firstByte(data, at + name.length) !== QUOTE) return undefined;

@@ -1,11 +1,11 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { isOverflow } from '../errors/context-overflow.ts';
 import { failedWith, streamError } from '../errors/error-body.ts';
-import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
+import { isErrorObject, isGivenUpAnswer, readErrorObject } from '../errors/upstream-error.ts';
 import { excerpt, objectsOf, optionalString, parseJson, pick } from '../fields.ts';
 import { withExactNumbers } from '../../../lib/exact-json.ts';
 import { countStructure } from '../../../lib/json-structure.ts';
-import { isReason } from '../stop-reason.ts';
+import { GAVE_UP, isGivenUp, isReason } from '../stop-reason.ts';
 import { countsOutput, EventUsage, parseUsage } from '../usage.ts';
 import type { ClientError, Dialect, HistoryItem, Usage } from '../types.ts';
 import { tidy } from '../output-items.ts';
@@ -222,15 +222,18 @@ export class PassThroughObserver {
     const isChat = this.#dialect === 'chat';
     const cuts: Cut[] = [];
     let usageAt = isChat ? nextValue(data, { name: USAGE, from: 0, first: BRACE }) : -1;
-    if (isChat && !this.#hasSeveral) this.#stopped ||= isReason(lastText(data, FINISH));
+    const finish = isChat ? lastText(data, FINISH) : undefined;
+    const givenUpAt = isGivenUp(finish) ? data.lastIndexOf(FINISH) : -1;
+    if (!this.#hasSeveral) this.#stopped ||= isReason(finish);
     for (let from = 0; from < data.length;) {
       const to = endOfEvent(data, from);
       const at = skipComments(data, from, to);
       if (at < to) {
         const hasUsage = usageAt !== -1 && usageAt < to;
+        const isEnd = givenUpAt >= from && givenUpAt < to;
         const isFirst = this.#events++ === 0;
         this.#since += 1;
-        if (hasUsage || isFirst || this.#isTranscript || this.#isErrorOrEnd(data, at, to))
+        if (hasUsage || isEnd || isFirst || this.#isTranscript || this.#isErrorOrEnd(data, at, to))
           this.#visit(data, { from, to }, cuts);
         if (hasUsage) usageAt = nextValue(data, { name: USAGE, from: to, first: BRACE });
       }
@@ -269,13 +272,14 @@ export class PassThroughObserver {
       // In a chunk of one of several answers, vLLM counts that one.
       if (!this.#hasSeveral || objectsOf(body.choices).length === 0) this.#count();
       if (this.#isTranscript && body.type === 'transcript.text.done') this.finished = true;
+      if (isGivenUpAnswer(body)) return this.#fail(GAVE_UP, body);
       const isUsage = Array.isArray(body.choices) && body.choices.length === 0 && isObject(body.usage);
       return this.#hideUsage && isUsage ? '' : undefined;
     }
     if (body.type === 'message_stop') this.finished = true;
     if (isObject(body.delta) && isReason(body.delta.stop_reason)) this.#stopped = true;
     this.#readMessages(body);
-    return undefined;
+    return isObject(body.delta) && isGivenUp(body.delta.stop_reason) ? this.#fail(GAVE_UP, body) : undefined;
   }
 
   #fail(error: ClientError, event: Json): string {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseBody } from '../../../../src/gateway/calls/parse-body.ts';
 import { spliceBody } from '../../../../src/gateway/calls/splice-body.ts';
 import {
+  errorInAnswer,
   PassThroughObserver,
   quirksOf,
   readAnswer,
@@ -93,8 +94,26 @@ describe('an answer that was cut or given up is not told as whole', () => {
           translator.push(Buffer.from(stream));
           expect(translator.error?.message).toContain('gave up the answer');
         }
+      for (const [dialect, stream] of events) {
+        const observer = new PassThroughObserver(dialect, { hideUsage: true });
+        const told = String(observer.push(Buffer.from(stream)));
+        expect(told).toContain('gave up the answer');
+        expect(told).not.toContain(`"${reason}"`);
+        expect(observer.error?.status).toBe(502);
+      }
+      for (const body of [chat(reason), message])
+        expect(errorInAnswer(Buffer.from(JSON.stringify(body)))?.message).toContain('gave up the answer');
     },
   );
+
+  it('but not by what a tool or a text says of itself', () => {
+    const input = { stop_reason: 'error', finish_reason: 'error' };
+    const message = { stop_reason: 'tool_use', content: [{ type: 'tool_use', id: 'c', name: 'f', input }] };
+    expect(errorInAnswer(Buffer.from(JSON.stringify(message)))).toBeUndefined();
+    const text = chunk({ content: JSON.stringify(input) }) + chunk({}, 'stop') + DONE;
+    const observer = new PassThroughObserver('chat', { hideUsage: true });
+    expect([String(observer.push(Buffer.from(text))), observer.error]).toEqual([text, undefined]);
+  });
 
   const response = (status: string) => ({
     object: 'response',
