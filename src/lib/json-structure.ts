@@ -4,6 +4,8 @@ const COLON = 0x3a;
 const BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
 const BRACE = 0x7b;
+const CLOSE_BRACKET = 0x5d;
+const CLOSE_BRACE = 0x7d;
 /** In short strings, and in those full of escaped quotes, reading each byte beats a search for the next quote. */
 const NEAR = 64;
 
@@ -16,6 +18,20 @@ export function countStructure(json: Buffer, max: number): number {
     else if (byte === QUOTE) at = endOfString(json, at + 1);
   }
   return count;
+}
+
+/** Whether a JSON text of an object or a list goes to its end: as many are closed as are open, and no string is open. */
+export function isClosed(json: Buffer): boolean {
+  let depth = 0;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at];
+    if (byte === QUOTE) {
+      at = endOfString(json, at + 1);
+      if (at === json.length) return false;
+    } else if (byte === BRACE || byte === BRACKET) depth++;
+    else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth--;
+  }
+  return depth === 0;
 }
 
 /** Names are told apart by so many bits of their hashes. */

@@ -1,4 +1,5 @@
 import { isObject, type Json } from '../../lib/json.ts';
+import { isClosed, isSpace } from '../../lib/json-structure.ts';
 import {
   compacted,
   DialectError,
@@ -77,8 +78,8 @@ export class WholeReceiver implements AnswerReceiver {
       const error = errorInAnswer(bytes);
       if (error !== undefined) throw new DialectError(error);
       // Servers of embeddings answer with a list, too.
-      const isAnswer = this.#otherType !== undefined || looksLikeObject(bytes, call.plain !== undefined);
-      if (!isAnswer) throw new NotJsonError('The answer is not a JSON object.');
+      const isAnswer = this.#otherType !== undefined || looksWhole(bytes, call.plain !== undefined);
+      if (!isAnswer) throw new NotJsonError('The answer is not a whole JSON object.');
       const { error: failure, ...observed } = observeBody(call.dialect, bytes);
       this.facts = { ...NO_FACTS, ...observed };
       this.#answer = this.#corrected(bytes, failure);
@@ -113,9 +114,22 @@ export class WholeReceiver implements AnswerReceiver {
   fail(): void {}
 }
 
-/** Tells an answer from an error page. Pass-through does not parse the whole answer. */
-function looksLikeObject(bytes: Buffer, mayBeList: boolean): boolean {
-  return (mayBeList ? /^\s*[[{]/ : /^\s*\{/).test(bytes.toString('latin1', 0, 64));
+/** What closes what begins so. */
+const CLOSING: Readonly<Record<string, number>> = { '[': 0x5d, '{': 0x7d };
+/** In longer ones no more than the last byte is looked at: embeddings may have megabytes of numbers. */
+const WALKED_BYTES = 65_536;
+
+/**
+ * Tells an answer from an error page, and from the start of one: a server that names no length may end anywhere. Pass-through
+ * does not parse the whole answer.
+ */
+function looksWhole(bytes: Buffer, mayBeList: boolean): boolean {
+  const [first = ''] = /\S/.exec(bytes.toString('latin1', 0, 64)) ?? [];
+  if (first !== '{' && !(mayBeList && first === '[')) return false;
+  let end = bytes.length;
+  while (isSpace(bytes[end - 1])) end -= 1;
+  if (bytes[end - 1] !== CLOSING[first]) return false;
+  return bytes.length > WALKED_BYTES || isClosed(bytes);
 }
 
 function idOf(body: unknown): string | undefined {

@@ -63,6 +63,19 @@ describe('an answer', () => {
     await textOf(gateway, 'chat/completions', { ...CHAT, stream: true }, 502);
   });
 
+  // A server that names no length ends its answer with the connection, wherever it died.
+  it('that ends in its middle is none, and another server answers', async () => {
+    const { gateway, engines, close } = await gatewayTo({ dialects: ['chat'] }, { dialects: ['chat'] });
+    open.push(close);
+    const cuts = ['Hi th', 'Hi there"}', '"stop"}'].map((last) => WHOLE.slice(0, WHOLE.indexOf(last) + last.length));
+    const long = JSON.stringify({ choices: [{ message: { content: 'x'.repeat(80_000) } }] });
+    for (const cut of [...cuts, long.slice(0, -1), long.slice(0, -4)]) {
+      engines[0]?.behave({ kind: 'raw', contentType: 'application/json', chunks: [cut] });
+      engines[1]?.behave({ kind: 'raw', contentType: 'application/json', chunks: [`${WHOLE}\n`] });
+      expect(await textOf(gateway, 'chat/completions', CHAT)).toBe(`${WHOLE}\n`);
+    }
+  });
+
   it('keeps the numbers of a call as the model and the client wrote them', async () => {
     const { gateway, engine } = await start({ dialects: ['chat'] });
     const input = '{"id":9223372036854775807,"ratio":1.0}';

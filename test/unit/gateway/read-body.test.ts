@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { BodyTooLargeError, OverloadedError, readBody } from '../../../src/gateway/calls/read-body.ts';
 import { BodyShares, type BodyHold } from '../../../src/gateway/limits/body-shares.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
-import { countNames, countStructure } from '../../../src/lib/json-structure.ts';
+import { countNames, countStructure, isClosed } from '../../../src/lib/json-structure.ts';
 
 const MIB = 2 ** 20;
 
@@ -50,6 +50,15 @@ it('counts objects, arrays and commas outside strings', () => {
     fc.property(fc.array(piece, { maxLength: 300 }), (pieces) => {
       const text = JSON.stringify([pieces.join(''), pieces.join('')]);
       expect(countStructure(Buffer.from(text), 1e6)).toBe(2);
+    }),
+  );
+});
+
+it('tells a whole JSON text from every start of it', () => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.nat(), (value, nat) => {
+      const json = Buffer.from(JSON.stringify(value));
+      expect([isClosed(json), isClosed(json.subarray(0, 1 + (nat % (json.length - 1))))]).toEqual([true, false]);
     }),
   );
 });
