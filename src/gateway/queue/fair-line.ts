@@ -20,6 +20,8 @@ interface Tenant<T> extends Account {
   /** How far its lanes are: what the lane had that was served last. */
   at: number;
   count: number;
+  /** Calls of which nobody knows yet what they took. */
+  open: number;
 }
 
 /** One who waits. */
@@ -78,6 +80,7 @@ export class FairLine<T> {
     const owner = this.#tenantOf(entry.tenant);
     const lane = laneOf(owner, entry.priority);
     this.#at = Math.max(this.#at, owner.had);
+    owner.open += 1;
     owner.at = Math.max(owner.at, lane.had);
     this.leave(entry);
     const add = (amount: number): void => {
@@ -87,8 +90,11 @@ export class FairLine<T> {
     add(estimate);
     this.#forget();
     let counted = estimate;
+    let isOpen = true;
     return {
       correct(amount) {
+        if (isOpen) owner.open -= 1;
+        isOpen = false;
         add(amount - counted);
         counted = amount;
       },
@@ -114,13 +120,14 @@ export class FairLine<T> {
   #tenantOf(name: string): Tenant<T> {
     let owner = this.#tenants.get(name);
     if (owner === undefined)
-      this.#tenants.set(name, (owner = { name, had: this.#at, at: 0, count: 0, lanes: new Map() }));
+      this.#tenants.set(name, (owner = { name, had: this.#at, at: 0, count: 0, open: 0, lanes: new Map() }));
     return owner;
   }
 
-  /** Who waits for nothing and has had no more than the line says nothing. */
+  /** Who waits for nothing, and has had no more than the line, says nothing once it is known what its calls took. */
   #forget(): void {
-    for (const [name, { had, count }] of this.#tenants) if (count === 0 && had <= this.#at) this.#tenants.delete(name);
+    for (const [name, { had, count, open }] of this.#tenants)
+      if (count === 0 && open === 0 && had <= this.#at) this.#tenants.delete(name);
   }
 }
 

@@ -63,6 +63,16 @@ it('counts what a call really took in place of its estimate', () => {
   );
 });
 
+it('remembers one whose calls are not counted yet, however far the line goes meanwhile', () => {
+  const { join, serve } = lineOf({ tenant: 'greedy', tokens: 10 }, ...times(100, { tenant: 'modest', tokens: 10 }));
+  const [first] = serve(1);
+  serve(10);
+  first?.charge.correct(300);
+  for (let count = 0; count < 50; count += 1) join({ tenant: 'greedy', tokens: 10 });
+  const served = countBy(serve(20), ({ tenant }) => tenant);
+  expect(served.get('modest')).toBe(20);
+});
+
 it('saves no turns for a tenant that did not come', () => {
   const { join, serve } = lineOf(...times(100, { tenant: 'a', tokens: 10 }), { tenant: 'b', tokens: 10 });
   serve(60);
