@@ -53,7 +53,7 @@ const RENDERERS = {
 export function translateRequest(from: Dialect, to: Dialect, value: unknown, options: RequestOptions): Json {
   const body = objectAt(value, 'body');
   if (from === to) {
-    refuseSameNames(body.tools);
+    refuseSameNames([...objectsOf(body.tools), ...objectsOf(body.functions)]);
     return ADJUSTERS[from](body, options);
   }
   const { model, quirks, contextLength, isPriced = false } = options;
@@ -93,10 +93,10 @@ function uniqueTools(tools: readonly Tool[]): Tool[] {
 }
 
 /** The same for the functions of a body that stays as it is. Throws DialectError. */
-function refuseSameNames(tools: unknown): void {
+function refuseSameNames(tools: readonly Json[]): void {
   const named = new Map<string, Json>();
-  for (const tool of objectsOf(tools)) {
-    const { name } = isObject(tool.function) ? tool.function : tool;
+  for (const tool of tools) {
+    const { name } = [tool.function, tool.custom].find(isObject) ?? tool;
     if (typeof name !== 'string' || tool.type === 'namespace') continue;
     const first = named.get(name);
     if (first !== undefined && JSON.stringify(first) !== JSON.stringify(tool))

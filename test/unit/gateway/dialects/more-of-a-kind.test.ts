@@ -165,6 +165,15 @@ describe('two tools of one name', () => {
     expect(() => sent(dialect, dialect, { ...body, tools: [tool('a'), tool('b')] })).toThrow("two are 'f'");
     expect(() => sent(dialect, dialect, { ...body, tools: [tool('a'), tool('a')] })).not.toThrow();
   });
+
+  it('are refused where one is free-form, or a function of the time before tools', () => {
+    const body = { messages: [{ role: 'user', content: 'x' }] };
+    const tools = [TOOLS.chat('a'), { type: 'custom', custom: { name: 'f' } }];
+    expect(() => sent('chat', 'chat', { ...body, tools })).toThrow("two are 'f'");
+    for (const functions of [[fn('a'), fn('b')], [fn('b')]])
+      expect(() => sent('chat', 'chat', { ...body, functions, tools: tools.slice(0, 1) })).toThrow("two are 'f'");
+    expect(() => sent('chat', 'chat', { ...body, functions: [fn('a')] })).not.toThrow();
+  });
 });
 
 describe('what Anthropic refuses, and OpenAI takes', () => {
