@@ -315,7 +315,7 @@ export class PassThroughObserver {
       return written;
     }
     this.finished = true;
-    const observed = observeResponse(response);
+    const observed = observeResponse(response, isObject(exact.response) ? exact.response : response);
     this.#readBytes = 2 * text.length + PIECE_BYTES * countStructure(Buffer.from(text), Infinity);
     this.usage = observed.usage ?? this.usage;
     this.#count();
@@ -366,9 +366,13 @@ const USAGE_MAX_BYTES = 4096;
 /** A body has one usage object. The text of the answer may name the field a few more times. */
 const USAGE_TRIES = 8;
 
-/** What the gateway needs of a response resource. */
-function observeResponse(response: Json): ObservedBody {
-  const items = tidy(objectsOf(response.output).flatMap(parseStoredItem), false);
+/**
+ * What the gateway needs of a response resource.
+ *
+ * @param exact the same with all numbers of its output as they are written: what calls have may be objects
+ */
+function observeResponse(response: Json, exact: Json): ObservedBody {
+  const items = tidy(objectsOf(exact.output).flatMap(parseStoredItem), false);
   const error = isObject(response.error) ? readErrorObject({ error: response.error }) : undefined;
   return { usage: parseUsage('responses', response.usage), items, responseId: optionalString(response.id), error };
 }
@@ -378,7 +382,9 @@ export function observeBody(dialect: Dialect, bytes: Uint8Array): ObservedBody {
   const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (dialect === 'responses') {
     const body = parseJson(data.toString('utf8'));
-    return isObject(body) ? observeResponse(body) : NOTHING_OBSERVED;
+    if (!isObject(body)) return NOTHING_OBSERVED;
+    const exact = withExactNumbers(body, data, (name, _parent, isTop) => isTop && name === 'output') as Json;
+    return observeResponse(body, exact);
   }
   return { ...NOTHING_OBSERVED, usage: usageAtEnd(dialect, data) };
 }

@@ -4,6 +4,7 @@ import { parseBody } from '../../../../src/gateway/calls/parse-body.ts';
 import { spliceBody } from '../../../../src/gateway/calls/splice-body.ts';
 import {
   errorInAnswer,
+  observeBody,
   PassThroughObserver,
   quirksOf,
   readAnswer,
@@ -49,6 +50,24 @@ describe('numbers as they were written', () => {
     const translator = new StreamTranslator('responses', client, contextOf());
     const stream = translator.push(Buffer.from(`data: ${done}\n\n`));
     for (const text of [answer, stream]) expect(text.replaceAll('\\', '')).toContain(`"id":${BIG},"ratio":1.0`);
+  });
+
+  it('stay so in what is stored of a response, where a server writes the input of a call as an object', () => {
+    const input = `{"id":${BIG},"ratio":1.0}`;
+    const output = [
+      `{"type":"function_call","call_id":"c","name":"f","arguments":${input}}`,
+      `{"type":"tool_search_call","call_id":"s","execution":"client","arguments":${input}}`,
+    ];
+    const response = `{"id":"r","object":"response","status":"completed","output":[${output.join()}],"usage":{"input_tokens":2.0,"output_tokens":1}}`;
+    const observer = new PassThroughObserver('responses', {
+      hideUsage: false,
+      state: { store: true, previous_response_id: null },
+    });
+    observer.push(Buffer.from(`data: {"type":"response.completed","response":${response}}\n\n`));
+    for (const { items, usage } of [observer, observeBody('responses', Buffer.from(response))]) {
+      expect(items.map((item) => item.kind === 'call' && item.arguments)).toEqual([input, input]);
+      expect(usage).toMatchObject({ inputTokens: 2, outputTokens: 1 });
+    }
   });
 
   it('stay so in the tools of a stored conversation', () => {
