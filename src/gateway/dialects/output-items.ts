@@ -1,4 +1,4 @@
-import type { HistoryItem, OutputItem, ToolOrigin } from './types.ts';
+import type { CallItem, HistoryItem, OutputItem, ToolOrigin } from './types.ts';
 
 /**
  * Output as the sequencer of a stream gives it: no empty items, one call when the client wants one, and no blank text
@@ -14,6 +14,14 @@ export function tidy<T extends HistoryItem>(items: readonly T[], singleCall: boo
     if (item.text === '') return false;
     return item.text.trim() !== '' || items[position + 1]?.kind !== 'call';
   });
+}
+
+/**
+ * Whether a call is none: it has neither a name nor arguments, as some engines end their calls. One without a name alone
+ * stays: agents tell the model that there is no such tool, and it calls again.
+ */
+export function isNoCall({ name, arguments: text }: CallItem): boolean {
+  return name === '' && ['', '{}'].includes(text.trim());
 }
 
 /** OpenAI refuses an item whose id begins otherwise, and so a conversation that goes on there. */

@@ -1,5 +1,5 @@
 import { isObject, type Json } from '../../lib/json.ts';
-import { itemId, tidy } from './output-items.ts';
+import { isNoCall, itemId, tidy } from './output-items.ts';
 import { parseChatResponse } from './chat/parse-response.ts';
 import { renderChatResponse } from './chat/render-response.ts';
 import { estimateTokens, tokensOfItems } from './inspect/estimate-tokens.ts';
@@ -48,13 +48,19 @@ export function parseAnswer(upstream: Dialect, body: unknown): IrResponse {
   if (isObject(body)) {
     if (isErrorObject(body) || isObject(body.error)) throw new DialectError(readErrorObject(body));
     const parsed = PARSERS[upstream](body);
-    if (parsed !== undefined) return parsed;
+    if (parsed !== undefined) return withoutNoCalls(parsed);
   }
   throw new DialectError({
     status: 502,
     message: 'The model server answered with a body that is not an answer in its dialect.',
     code: 'bad_upstream_response',
   });
+}
+
+function withoutNoCalls(answer: IrResponse): IrResponse {
+  const items = answer.items.filter((item) => item.kind !== 'call' || !isNoCall(item));
+  const hasCalls = items.some((item) => item.kind === 'call');
+  return { ...answer, items, stop: answer.stop === 'tool' && !hasCalls ? 'end' : answer.stop };
 }
 
 /** Gives every item an id, and a call id to calls without one of their own. */

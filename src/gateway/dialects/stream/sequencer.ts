@@ -2,7 +2,7 @@ import { isObject, type Json } from '../../../lib/json.ts';
 import { parseJson } from '../fields.ts';
 import { BROKE_OFF, type GoingOn, type Told } from '../go-on.ts';
 import { tokensOfItems, tokensOfLength } from '../inspect/estimate-tokens.ts';
-import { itemId } from '../output-items.ts';
+import { isNoCall, itemId } from '../output-items.ts';
 import { incompleteReason } from '../stop-reason.ts';
 import { withExactInputs } from '../tool-arguments.ts';
 import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, ToolOrigin, Usage } from '../types.ts';
@@ -411,14 +411,14 @@ export class BlockSequencer {
     return this.#stop !== undefined && incompleteReason(this.#stop(true)) !== undefined;
   }
 
-  /** Sends everything that waits. A call without a name is dropped. */
+  /** Sends everything that waits, also a call whose name has not come. */
   #flush(): void {
     this.start();
     this.#ending = true;
     for (const block of this.#queue) block.sealed = true;
     this.#advance();
     for (let head = this.#queue[0]; head !== undefined; head = this.#queue[0]) {
-      if (head.item.kind === 'call') this.#queue.shift();
+      if (head.item.kind === 'call' && isNoCall(head.item)) this.#queue.shift();
       else {
         this.#open(head);
         this.#feed(head);
