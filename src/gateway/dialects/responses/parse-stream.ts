@@ -14,6 +14,8 @@ export class ResponsesStreamParser {
   readonly #sink: BlockSequencer;
   /** The items of which a delta or a done event was passed on. */
   readonly #begun = new Set<Key>();
+  /** How each thought is told that has deltas: some servers write what the model thought and then a summary of it. */
+  readonly #forms = new Map<Key, 'raw' | 'summary'>();
   /** The key of items whose events have neither index nor id. Each ends with its done event. */
   #nameless: Key = 0;
 
@@ -47,11 +49,13 @@ export class ResponsesStreamParser {
         this.#pass(key, () => this.#sink.refusal(delta));
         break;
       case 'response.reasoning_summary_part.added':
-        if ((optionalNumber(event.summary_index) ?? 0) > 0) this.#sink.reasoning('\n\n');
+        if ((optionalNumber(event.summary_index) ?? 0) > 0) this.#thought(key, 'summary', '\n\n');
         break;
       case 'response.reasoning_text.delta':
+        this.#thought(key, 'raw', delta);
+        break;
       case 'response.reasoning_summary_text.delta':
-        this.#pass(key, () => this.#sink.reasoning(delta));
+        this.#thought(key, 'summary', delta);
         break;
       case 'response.function_call_arguments.delta':
         this.#pass(key, () => this.#sink.callArguments(key, delta));
@@ -73,6 +77,12 @@ export class ResponsesStreamParser {
   #pass(key: Key, feed: () => void): void {
     this.#begin(key);
     feed();
+  }
+
+  /** A thought is told once, in the form that begins: what a model thought is more than its summary, and comes first. */
+  #thought(key: Key, form: 'raw' | 'summary', delta: string): void {
+    if (!this.#forms.has(key)) this.#forms.set(key, form);
+    if (this.#forms.get(key) === form) this.#pass(key, () => this.#sink.reasoning(delta));
   }
 
   #begin(key: Key): void {

@@ -2,8 +2,19 @@
 import { describe, expect, it } from 'vitest';
 import { translateResponse, type Dialect } from '../../../../src/gateway/dialects/index.ts';
 import { parseAnswer } from '../../../../src/gateway/dialects/translate-response.ts';
-import { callDelta, chunk, DONE, receive, ROLE } from './engines.ts';
+import { callDelta, chunk, DONE, receive, ROLE, sse } from './engines.ts';
 import { contextOf, DIALECTS } from './support.ts';
+
+const CREATED = sse({ type: 'response.created', response: {} });
+const message = (text: string) => ({ type: 'message', role: 'assistant', content: [{ type: 'output_text', text }] });
+
+function completed(...output: object[]): string {
+  return sse({ type: 'response.completed', response: { status: 'completed', output } });
+}
+
+function delta(part: string, index: number, text: string): string {
+  return sse({ type: `response.${part}.delta`, output_index: index, delta: text });
+}
 
 describe('a call without a name', () => {
   // OpenAI's runTools, the AI SDK, Codex and Claude Code tell the model that there is no such tool, and it calls again. A run
@@ -34,5 +45,38 @@ describe('a call without a name', () => {
     const calls = [{ id: 'c', function: { name: '' } }];
     const whole = { choices: [{ finish_reason: 'tool_calls', message: { content: 'Hi', tool_calls: calls } }] };
     expect(parseAnswer('chat', whole)).toMatchObject({ items: [{ kind: 'text' }], stop: 'end' });
+  });
+});
+
+describe('a thought with a summary of it', () => {
+  const item = {
+    type: 'reasoning',
+    id: 'rs',
+    content: [{ type: 'reasoning_text', text: 'First this, then that.' }],
+    summary: [{ type: 'summary_text', text: 'This and that.' }],
+  };
+  const stream =
+    CREATED +
+    delta('reasoning_text', 0, 'First this, ') +
+    delta('reasoning_text', 0, 'then that.') +
+    sse({ type: 'response.reasoning_summary_part.added', output_index: 0, summary_index: 0 }) +
+    delta('reasoning_summary_text', 0, 'This and ') +
+    sse({ type: 'response.reasoning_summary_part.added', output_index: 0, summary_index: 1 }) +
+    delta('reasoning_summary_text', 0, 'that.') +
+    sse({ type: 'response.output_item.done', output_index: 0, item }) +
+    delta('output_text', 1, 'Done') +
+    completed(item, message('Done'));
+
+  it.each(['chat', 'messages'] as const)('is told once, as the model thought it: %s', (client) => {
+    expect(receive('responses', client, stream)).toMatchObject({ reasoning: 'First this, then that.', text: 'Done' });
+    const whole = { status: 'completed', output: [item, message('Done')] };
+    const [thought] = translateResponse('responses', client, whole, contextOf()).items;
+    expect(thought).toMatchObject({ text: 'First this, then that.' });
+  });
+
+  it('is the summary where that is all', () => {
+    const summary =
+      CREATED + delta('reasoning_summary_text', 0, 'This.') + delta('output_text', 1, 'Done') + completed();
+    expect(receive('responses', 'messages', summary).reasoning).toBe('This.');
   });
 });
