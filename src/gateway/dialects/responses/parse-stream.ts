@@ -14,6 +14,8 @@ export class ResponsesStreamParser {
   readonly #sink: BlockSequencer;
   /** The items of which a delta or a done event was passed on. */
   readonly #begun = new Set<Key>();
+  /** The kinds of what was passed on. */
+  readonly #kinds = new Set<OutputItem['kind']>();
   /** How each thought is told that has deltas: some servers write what the model thought and then a summary of it. */
   readonly #forms = new Map<Key, 'raw' | 'summary'>();
   /** The key of items whose events have neither index nor id. Each ends with its done event. */
@@ -43,10 +45,10 @@ export class ResponsesStreamParser {
         if (isObject(event.item)) this.#added(key, event.item);
         break;
       case 'response.output_text.delta':
-        this.#pass(key, () => this.#sink.text(delta));
+        this.#pass(key, 'text', () => this.#sink.text(delta));
         break;
       case 'response.refusal.delta':
-        this.#pass(key, () => this.#sink.refusal(delta));
+        this.#pass(key, 'refusal', () => this.#sink.refusal(delta));
         break;
       case 'response.reasoning_summary_part.added':
         if ((optionalNumber(event.summary_index) ?? 0) > 0) this.#thought(key, 'summary', '\n\n');
@@ -58,7 +60,7 @@ export class ResponsesStreamParser {
         this.#thought(key, 'summary', delta);
         break;
       case 'response.function_call_arguments.delta':
-        this.#pass(key, () => this.#sink.callArguments(key, delta));
+        this.#pass(key, 'call', () => this.#sink.callArguments(key, delta));
         break;
       case 'response.output_item.done':
         if (isObject(event.item)) this.#done(key, event.item);
@@ -74,15 +76,16 @@ export class ResponsesStreamParser {
     }
   }
 
-  #pass(key: Key, feed: () => void): void {
+  #pass(key: Key, kind: OutputItem['kind'], feed: () => void): void {
     this.#begin(key);
+    this.#kinds.add(kind);
     feed();
   }
 
   /** A thought is told once, in the form that begins: what a model thought is more than its summary, and comes first. */
   #thought(key: Key, form: 'raw' | 'summary', delta: string): void {
     if (!this.#forms.has(key)) this.#forms.set(key, form);
-    if (this.#forms.get(key) === form) this.#pass(key, () => this.#sink.reasoning(delta));
+    if (this.#forms.get(key) === form) this.#pass(key, 'reasoning', () => this.#sink.reasoning(delta));
   }
 
   #begin(key: Key): void {
@@ -93,6 +96,7 @@ export class ResponsesStreamParser {
 
   #added(key: Key, item: Json): void {
     if (item.type !== 'function_call') return;
+    this.#kinds.add('call');
     this.#sink.call(key, textValue(item.call_id), textValue(item.name));
     this.#sink.callArguments(key, textValue(item.arguments));
   }
@@ -105,6 +109,7 @@ export class ResponsesStreamParser {
   }
 
   #complete(key: Key, output: OutputItem): void {
+    this.#kinds.add(output.kind);
     if (output.kind === 'call') {
       if (!this.#sink.hasCall(key)) this.#sink.call(key, output.callId, output.name);
       if (this.#sink.isEmptyCall(key)) this.#sink.callArguments(key, output.arguments);
@@ -115,6 +120,20 @@ export class ResponsesStreamParser {
     if (output.kind !== 'reasoning') return;
     const { signature, redacted, opaque } = output;
     if ((signature ?? redacted ?? opaque) !== undefined) this.#sink.reasoningMark({ signature, redacted, opaque });
+  }
+
+  /**
+   * Some engines send all items in the last event alone, and some their calls. Where an answer has told one of a kind, it has
+   * told all of it: engines number and name items there otherwise than before.
+   */
+  #addUntold(items: readonly Json[]): void {
+    const told = new Set(this.#kinds);
+    for (const [index, item] of items.entries())
+      for (const output of parseOutputItem(item)) {
+        if (told.has(output.kind)) continue;
+        this.#complete(`last ${index}`, output);
+        this.#sink.seal();
+      }
   }
 
   #end(event: Json): void {
@@ -129,10 +148,7 @@ export class ResponsesStreamParser {
       this.#sink.fail(GAVE_UP);
       return;
     }
-    // Some engines send all items in the last event alone.
-    if (this.#begun.size === 0) {
-      for (const [index, item] of objectsOf(response.output).entries()) this.#done(index, item);
-    }
+    this.#addUntold(objectsOf(response.output));
     const details = isObject(response.incomplete_details) ? response.incomplete_details : {};
     // vLLM ends each stream with `response.completed`, whatever its status.
     const isWhole = event.type !== 'response.incomplete' && response.status !== 'incomplete';

@@ -6,6 +6,7 @@ import { callDelta, chunk, DONE, receive, ROLE, sse } from './engines.ts';
 import { contextOf, DIALECTS } from './support.ts';
 
 const CREATED = sse({ type: 'response.created', response: {} });
+const CALL = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{"a":1}' };
 const message = (text: string) => ({ type: 'message', role: 'assistant', content: [{ type: 'output_text', text }] });
 
 function completed(...output: object[]): string {
@@ -78,5 +79,31 @@ describe('a thought with a summary of it', () => {
     const summary =
       CREATED + delta('reasoning_summary_text', 0, 'This.') + delta('output_text', 1, 'Done') + completed();
     expect(receive('responses', 'messages', summary).reasoning).toBe('This.');
+  });
+});
+
+describe('what a server says at the end of its stream alone', () => {
+  it.each(['chat', 'messages'] as const)('is told: a call behind a text, %s', (client) => {
+    const stream = CREATED + delta('output_text', 0, 'Hi') + completed(message('Hi'), CALL);
+    const calls = [{ id: 'c', name: 'f', arguments: '{"a":1}' }];
+    const stop = { chat: 'tool_calls', messages: 'tool_use' }[client];
+    expect(receive('responses', client, stream)).toMatchObject({ text: 'Hi', calls, stop });
+  });
+
+  it('is told: a text behind a thought, and every item of an answer that had none', () => {
+    const thought = CREATED + delta('reasoning_text', 0, 'Hm') + completed({ type: 'reasoning' }, message('Hi'));
+    expect(receive('responses', 'messages', thought)).toMatchObject({ reasoning: 'Hm', text: 'Hi' });
+    const all = receive('responses', 'messages', CREATED + completed(message('a'), CALL, { ...CALL, call_id: 'd' }));
+    expect(all).toMatchObject({ text: 'a', calls: [{ id: 'c' }, { id: 'd' }] });
+  });
+
+  it('is not told again, also where it has another number and name there', () => {
+    const item = { ...CALL, id: 'fc' };
+    const stream =
+      CREATED +
+      sse({ type: 'response.output_item.added', output_index: 4, item: { ...item, arguments: '' } }) +
+      sse({ type: 'response.function_call_arguments.delta', output_index: 4, delta: '{"a":1}' }) +
+      completed({ ...item, call_id: 'other', id: 'another' });
+    expect(receive('responses', 'messages', stream).calls).toEqual([{ id: 'c', name: 'f', arguments: '{"a":1}' }]);
   });
 });
