@@ -80,9 +80,9 @@ export class WholeReceiver implements AnswerReceiver {
       // Servers of embeddings answer with a list, too.
       const isAnswer = this.#otherType !== undefined || looksWhole(bytes, call.plain !== undefined);
       if (!isAnswer) throw new NotJsonError('The answer is not a whole JSON object.');
-      const { error: failure, ...observed } = observeBody(call.dialect, bytes);
+      const observed = observeBody(call.dialect, bytes);
       this.facts = { ...NO_FACTS, ...observed };
-      this.#answer = this.#corrected(bytes, failure);
+      this.#answer = this.#corrected(bytes, observed.error);
       return;
     }
     const { body, usage, items } = translateResponse(request.dialect, call.dialect, readAnswer(bytes), context);

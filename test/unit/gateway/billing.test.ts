@@ -14,6 +14,7 @@ const ANNOTATIONS = {
 const REPLY = { text: 'Hello there', inputTokens: 100, outputTokens: 7, cachedTokens: 40 };
 const MESSAGES = [{ role: 'user', content: 'Hi' }];
 /** 60 fresh input tokens at 1, 40 cached ones at 0.1 and 7 of output at 2 a million: millionths of a dollar. */
+const CREATED = 'event: response.created\ndata: {"type":"response.created","response":{"status":"in_progress"}}\n\n';
 const COST = '0.000078';
 
 let engine: ScriptedEngine;
@@ -105,6 +106,29 @@ it('an answer that its engine gives up costs nothing, and is told as none', asyn
   for (const stream of [true, false]) expect(await chat({ stream })).toContain('gave up the answer');
   expect(await recorded()).toEqual([]);
 });
+
+it.each([{ code: 'server_error', message: 'out of luck' }, null])(
+  'a response that failed costs nothing, as a stream and whole: %j',
+  async (error) => {
+    const usage = { input_tokens: 100, output_tokens: 7 };
+    const response = { id: 'resp_1', object: 'response', status: 'failed', error, output: [], usage };
+    const event = JSON.stringify({ type: 'response.failed', response });
+    engine.behave(
+      {
+        kind: 'raw',
+        contentType: 'text/event-stream',
+        chunks: [CREATED, `event: response.failed\ndata: ${event}\n\n`],
+      },
+      { kind: 'raw', contentType: 'application/json', chunks: [JSON.stringify(response)] },
+    );
+    for (const stream of [true, false]) {
+      const text = await chat({ input: 'Hi', messages: undefined, stream }, 'responses');
+      expect(text).toContain(error?.message ?? 'gave up the answer');
+    }
+    expect((await fetch(`${gateway.base}/v1/responses/resp_1`)).status).toBe(404);
+    expect(await recorded()).toEqual([]);
+  },
+);
 
 it('a stream that the gateway ends because it is too long is billed as far as it came', async () => {
   const long = await startEngine({ engine: 'unknown', models: ['long'] });

@@ -10,7 +10,7 @@ import { countsOutput, EventUsage, parseUsage } from '../usage.ts';
 import type { ClientError, Dialect, HistoryItem, Usage } from '../types.ts';
 import { tidy } from '../output-items.ts';
 import { withoutMark } from '../read-answer.ts';
-import { parseStoredItem } from '../responses/parse-response.ts';
+import { isGivenUpResponse, parseStoredItem } from '../responses/parse-response.ts';
 import { withState, type ResponseState } from '../responses/state.ts';
 import { UsageInPieces } from './usage-in-pieces.ts';
 import {
@@ -373,7 +373,8 @@ const USAGE_TRIES = 8;
  */
 function observeResponse(response: Json, exact: Json): ObservedBody {
   const items = tidy(objectsOf(exact.output).flatMap(parseStoredItem), false);
-  const error = isObject(response.error) ? readErrorObject({ error: response.error }) : undefined;
+  const said = isObject(response.error) ? readErrorObject({ error: response.error }) : undefined;
+  const error = said ?? (isGivenUpResponse(response) ? GAVE_UP : undefined);
   return { usage: parseUsage('responses', response.usage), items, responseId: optionalString(response.id), error };
 }
 
