@@ -5,7 +5,7 @@ const QUOTE = 0x22;
 /** No reason to stop is longer. */
 const TEXT_CHARS = 32;
 const BLANK = Buffer.from('\n\n');
-const BLANK_WITH_RETURNS = Buffer.from('\r\n\r\n');
+const BLANK_WITH_RETURN = Buffer.from('\n\r\n');
 
 /** A range of bytes, and what to forward instead. */
 export interface Cut {
@@ -19,8 +19,8 @@ export function endOfLastEvent(data: Buffer): number {
   // Engines write whole events, so most chunks end with one.
   if (data[data.length - 1] === NEWLINE && data[data.length - 2] === NEWLINE) return data.length;
   const plain = data.lastIndexOf(BLANK);
-  const returns = data.lastIndexOf(BLANK_WITH_RETURNS);
-  return Math.max(plain === -1 ? 0 : plain + 2, returns === -1 ? 0 : returns + 4);
+  const returns = data.lastIndexOf(BLANK_WITH_RETURN);
+  return Math.max(plain === -1 ? 0 : plain + 2, returns === -1 ? 0 : returns + 3);
 }
 
 /** The end of the event that starts at `from`, including its closing blank line if it has one. */
@@ -34,8 +34,7 @@ export function endOfEvent(data: Buffer, from: number): number {
 
 /** Whether a blank line follows the line end at `at`. */
 function isBeforeBlank(data: Buffer, at: number): boolean {
-  if (data[at + 1] === NEWLINE) return true;
-  return data[at - 1] === RETURN && data[at + 1] === RETURN && data[at + 2] === NEWLINE;
+  return data[at + 1] === NEWLINE || (data[at + 1] === RETURN && data[at + 2] === NEWLINE);
 }
 
 const DATA = 0x64;

@@ -12,6 +12,7 @@ import { tidy } from '../output-items.ts';
 import { withoutMark } from '../read-answer.ts';
 import { isGivenUpResponse, parseStoredItem } from '../responses/parse-response.ts';
 import { withState, type ResponseState } from '../responses/state.ts';
+import { LineEnds } from './line-ends.ts';
 import { UsageInPieces } from './usage-in-pieces.ts';
 import {
   applyCuts,
@@ -35,7 +36,7 @@ const MAX_STORED_BYTES = 16 * 1024 * 1024;
 /** An object, array or value takes 20 to 100 bytes. */
 const PIECE_BYTES = 64;
 const NO_BYTES = Buffer.alloc(0);
-/** A blank line with returns, but for its last byte. */
+/** A line end and a blank line with returns, but for its last byte. */
 const SEAM = 3;
 const USAGE = Buffer.from('"usage":');
 const FINISH = Buffer.from('"finish_reason":');
@@ -73,6 +74,7 @@ export class PassThroughObserver {
   readonly #hasSeveral: boolean;
   readonly #state: ResponseState | undefined;
   readonly #mostHeld: number;
+  readonly #ends = new LineEnds();
   /**
    * An event without its end so far, in pieces of which each is longer than the next: joining all at each chunk would copy
    * a long event every time.
@@ -141,7 +143,8 @@ export class PassThroughObserver {
 
   /** Returns the bytes to forward now: whole events, or undefined when none is complete. */
   push(chunk: Uint8Array): Uint8Array | undefined {
-    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    const bytes = this.#ends.push(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+    if (bytes.length === 0) return undefined;
     const before = this.#heldBytes;
     // A blank line may begin in the last bytes that are held.
     const seam = before === 0 ? bytes : Buffer.concat([this.#lastHeld(), bytes]);
@@ -200,6 +203,7 @@ export class PassThroughObserver {
    * event of the dialect when the answer lacks it.
    */
   end(): Uint8Array | undefined {
+    this.#hold(this.#ends.end());
     const held = this.#takeHeld();
     const rest = held.length === 0 || !isWholeEvent(held) ? undefined : this.#forward(held);
     const final = this.#finalEvent();

@@ -1,4 +1,5 @@
 import { DialectError } from '../errors/dialect-error.ts';
+import { LineEnds } from './line-ends.ts';
 
 /** Far above the events of any engine. Bounds the memory that a stream without line ends takes. */
 const MAX_EVENT_CHARS = 16 * 1024 * 1024;
@@ -15,6 +16,7 @@ const PIECE_BYTES = 32;
  */
 export class SseReader {
   readonly #onData: (data: string) => void;
+  readonly #ends = new LineEnds();
   readonly #decoder = new TextDecoder();
   /** The line without an end so far, in pieces. Joining them at each chunk would copy a long line every time. */
   #pieces: string[] = [];
@@ -28,7 +30,8 @@ export class SseReader {
 
   /** Throws `DialectError` when an event exceeds 16 Mi characters or 4096 lines. */
   push(chunk: Uint8Array): void {
-    const fresh = this.#decoder.decode(chunk, { stream: true });
+    const bytes = this.#ends.push(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+    const fresh = this.#decoder.decode(bytes, { stream: true });
     let to = fresh.indexOf('\n');
     if (to === -1) {
       this.#hold(fresh);

@@ -10,7 +10,7 @@ import {
   translateResponse,
   type Dialect,
 } from '../../../../src/gateway/dialects/index.ts';
-import { callDelta, chunk, DONE, receive, ROLE, sse, translate, USAGE_CHUNK } from './engines.ts';
+import { callDelta, chunk, COLLECT, DONE, receive, ROLE, sse, translate, USAGE_CHUNK } from './engines.ts';
 import { at, contextOf, DIALECTS, VLLM } from './support.ts';
 
 const UNKNOWN = quirksOf('unknown', '', 'm');
@@ -114,6 +114,32 @@ describe('a mark of byte order', () => {
 
   it('before an error does not hide it', () => {
     expect(readUpstreamError(400, '\ufeff{"error":{"message":"too hot"}}').message).toBe('too hot');
+  });
+});
+
+describe('line ends of an event stream', () => {
+  const stream = ROLE + chunk({ content: 'Hi' }) + chunk({}, 'stop') + DONE;
+
+  // All that the standard allows.
+  it.each([
+    ['returns alone', '\r', '\r\r'],
+    ['a feed before a blank line with a return', '\n', '\n\r\n'],
+    ['returns and feeds', '\r\n', '\r\n\r\n'],
+  ])('are read wherever they are cut: %s', (_how, line, blank) => {
+    const sent = Buffer.from(stream.replaceAll('\n\n', blank).replaceAll(/(?<![\r\n])\n(?![\r\n])/g, line));
+    for (const size of [1, 7, 64, sent.length]) {
+      const observer = new PassThroughObserver('chat', { hideUsage: false });
+      const translator = new StreamTranslator('chat', 'messages', contextOf());
+      let [passed, translated] = ['', ''];
+      for (let at = 0; at < sent.length; at += size) {
+        const part = sent.subarray(at, at + size);
+        passed += Buffer.from(observer.push(part) ?? []).toString();
+        translated += translator.push(part);
+      }
+      passed += Buffer.from(observer.end() ?? []).toString();
+      expect([passed.replaceAll(/\r\n|\r/g, '\n'), observer.finished]).toEqual([stream, true]);
+      expect(COLLECT.messages(translated + translator.end()).text).toBe('Hi');
+    }
   });
 });
 
