@@ -59,7 +59,8 @@ function renderTool(tool: Tool): Json {
 
 function renderFormat(format: OutputFormat): Json {
   if (format.type === 'json_object') return { type: 'json_object' };
-  const schema: Json = { name: format.name ?? 'output', schema: format.schema, strict: format.strict ?? true };
+  const schema: Json = { name: format.name ?? 'output', schema: format.schema };
+  if (format.strict !== undefined) schema.strict = format.strict;
   if (format.description !== undefined) schema.description = format.description;
   return { type: 'json_schema', json_schema: schema };
 }

@@ -271,7 +271,8 @@ function parseToolChoice(choice: Json | undefined): ToolChoice | undefined {
 function parseFormat(value: unknown): IrRequest['format'] {
   if (!isObject(value)) return undefined;
   if (value.type !== 'json_schema') throw invalid('output_config.format.type', "expected 'json_schema'");
-  return { type: 'json_schema', schema: objectAt(value.schema, 'output_config.format.schema') };
+  // In this dialect every schema is kept to.
+  return { type: 'json_schema', schema: objectAt(value.schema, 'output_config.format.schema'), strict: true };
 }
 
 /** In this dialect no thinking is asked for by saying nothing. Engines would think, as some models do unasked. */

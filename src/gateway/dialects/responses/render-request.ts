@@ -47,8 +47,8 @@ function renderFormat(format: OutputFormat): Json {
     type: 'json_schema',
     name: format.name ?? 'output',
     schema: format.schema,
-    strict: format.strict ?? true,
   };
+  if (format.strict !== undefined) rendered.strict = format.strict;
   if (format.description !== undefined) rendered.description = format.description;
   return rendered;
 }

@@ -320,6 +320,17 @@ describe('other fields', () => {
     });
   });
 
+  // OpenAI refuses a schema in strict mode that does not close its objects.
+  it('asks for no strict schema where the client does not', () => {
+    const schema = { type: 'object', properties: { a: {} } };
+    const toChat = fromResponses({ input: 'x', text: { format: { type: 'json_schema', name: 'r', schema } } });
+    expect(toChat.response_format).toEqual({ type: 'json_schema', json_schema: { name: 'r', schema } });
+    const format = { type: 'json_schema', json_schema: { name: 'n', schema } };
+    const chat = { model: 'm', messages: [user('x')], response_format: format };
+    const { text } = translateRequest('chat', 'responses', chat, options);
+    expect(text).toEqual({ format: { type: 'json_schema', name: 'n', schema } });
+  });
+
   it('maps limits, sampling and stop sequences', () => {
     expect(fromMessages({ messages: [user('x')], stop_sequences: ['END'], temperature: 0.2, top_k: 5 })).toMatchObject({
       max_tokens: 10,
