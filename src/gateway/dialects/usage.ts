@@ -22,13 +22,26 @@ export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined 
   const outputDetails = chat ? value.completion_tokens_details : value.output_tokens_details;
   const cachedTokens = Math.min(detail(inputDetails, 'cached_tokens') || firstCount(value, CACHED), input ?? 0);
   const written = firstCount(inputDetails, WRITTEN) || firstCount(value, WRITTEN);
-  return {
+  const usage = {
     inputTokens: input ?? 0,
     outputTokens: output ?? 0,
     cachedTokens,
     cacheWriteTokens: Math.min(written, (input ?? 0) - cachedTokens),
     reasoningTokens: detail(outputDetails, 'reasoning_tokens'),
   };
+  return chat && output !== undefined ? withThoughts(value, usage) : usage;
+}
+
+/**
+ * Usage whose output has what was thought. xAI and Google count that in the total alone, and take money for it as for the rest.
+ * Where caches were used and no thoughts are named, the total may have other tokens more.
+ */
+function withThoughts({ total_tokens: total }: Json, usage: Usage): Usage {
+  const { inputTokens, outputTokens, reasoningTokens, cachedTokens, cacheWriteTokens } = usage;
+  const more = (optionalCount(total) ?? 0) - inputTokens - outputTokens;
+  const isThought = more === reasoningTokens || cachedTokens + cacheWriteTokens === 0;
+  if (more <= 0 || !isThought) return usage;
+  return { ...usage, outputTokens: outputTokens + more, reasoningTokens: Math.max(reasoningTokens, more) };
 }
 
 /** Where a server has counts in its usage, and in objects inside of it. */

@@ -1,6 +1,7 @@
 /** What engines of today write otherwise than the published dialects say. */
 import { describe, expect, it } from 'vitest';
 import {
+  observeBody,
   PassThroughObserver,
   quirksOf,
   readAnswer,
@@ -191,6 +192,30 @@ describe('usage', () => {
       const { usage: read } = translateResponse(dialect, 'responses', whole[dialect], contextOf());
       expect(read).toMatchObject({ inputTokens: 10, outputTokens: 3, cachedTokens: 4 });
     }
+  });
+});
+
+describe('what was thought, and is counted in the total alone', () => {
+  const details = { prompt_tokens_details: { cached_tokens: 128 } };
+  const counts = { prompt_tokens: 10_120, completion_tokens: 1499 };
+  const thoughts = { completion_tokens_details: { reasoning_tokens: 2809 } };
+
+  it.each([
+    ['by xAI', { ...counts, ...details, ...thoughts, total_tokens: 14_428 }, [4308, 2809]],
+    ['by Google', { ...counts, total_tokens: 14_428 }, [4308, 2809]],
+    ['as OpenAI counts, in the output', { ...counts, ...details, ...thoughts, total_tokens: 11_619 }, [1499, 2809]],
+    ['nowhere: a total with the cache', { ...counts, ...details, total_tokens: 11_747 }, [1499, 0]],
+    ['nowhere: a total of less', { ...counts, total_tokens: 9 }, [1499, 0]],
+    ['nowhere: a server of embeddings', { prompt_tokens: 10_120, total_tokens: 14_428 }, [0, 0]],
+  ])('is output: %s', (_how, usage, [outputTokens, reasoningTokens]) => {
+    const expected = { inputTokens: 10_120, outputTokens, reasoningTokens };
+    const whole = { choices: [{ message: { content: 'Hi' }, finish_reason: 'stop' }], usage };
+    expect(translateResponse('chat', 'messages', whole, contextOf()).usage).toMatchObject(expected);
+    expect(observeBody('chat', Buffer.from(JSON.stringify(whole))).usage).toMatchObject(expected);
+    const observer = new PassThroughObserver('chat', { hideUsage: true });
+    const stream = ROLE + chunk({ content: 'Hi' }, 'stop') + sse({ id: 'c', choices: [], usage }) + DONE;
+    observer.push(Buffer.from(stream));
+    expect(observer.usage).toMatchObject(expected);
   });
 });
 
