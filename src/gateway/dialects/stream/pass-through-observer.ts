@@ -4,7 +4,7 @@ import { failedWith, streamError } from '../errors/error-body.ts';
 import { isErrorObject, isGivenUpAnswer, readErrorObject } from '../errors/upstream-error.ts';
 import { excerpt, objectsOf, optionalString, parseJson, pick } from '../fields.ts';
 import { withExactNumbers } from '../../../lib/exact-json.ts';
-import { countStructure } from '../../../lib/json-structure.ts';
+import { countStructure, isSpace } from '../../../lib/json-structure.ts';
 import { GAVE_UP, isGivenUp, isReason } from '../stop-reason.ts';
 import { countsOutput, EventUsage, parseUsage } from '../usage.ts';
 import type { ClientError, Dialect, HistoryItem, Usage } from '../types.ts';
@@ -39,8 +39,11 @@ const NO_BYTES = Buffer.alloc(0);
 /** A line end and a blank line with returns, but for its last byte. */
 const SEAM = 3;
 const USAGE = Buffer.from('"usage":');
+/** A whole answer may have spaces before the colon. */
+const USAGE_NAME = Buffer.from('"usage"');
 const FINISH = Buffer.from('"finish_reason":');
 const BRACE = 0x7b;
+const COLON = 0x3a;
 const EVENT = 0x65;
 
 /** How the names of events start that are decoded. */
@@ -396,9 +399,12 @@ export function observeBody(dialect: Dialect, bytes: Uint8Array): ObservedBody {
 
 /** The usage near the end of a whole answer, of which `data` may be no more than the end. Only that object is decoded. */
 export function usageAtEnd(dialect: Dialect, data: Buffer): Usage | undefined {
-  let at = data.lastIndexOf(USAGE);
-  for (let tries = 0; at > 0 && tries < USAGE_TRIES; tries++, at = data.lastIndexOf(USAGE, at - 1)) {
-    const usage = parseUsage(dialect, parseJson(objectAfter(data, at + USAGE.length)));
+  let at = data.lastIndexOf(USAGE_NAME);
+  for (let tries = 0; at > 0 && tries < USAGE_TRIES; tries++, at = data.lastIndexOf(USAGE_NAME, at - 1)) {
+    let colon = at + USAGE_NAME.length;
+    while (isSpace(data[colon])) colon += 1;
+    if (data[colon] !== COLON) continue;
+    const usage = parseUsage(dialect, parseJson(objectAfter(data, colon + 1)));
     if (usage !== undefined) return usage;
   }
   return undefined;

@@ -138,6 +138,13 @@ describe('a forwarded body', () => {
     expect(observeBody('chat', Buffer.from('not json')).usage).toBeUndefined();
   });
 
+  // As Jackson writes it for people.
+  it('gives its usage where there are spaces before colons', () => {
+    const body = { choices: [], usage: { prompt_tokens: 3, completion_tokens: 4 }, object: 'usage' };
+    const text = JSON.stringify(body, undefined, 2).replaceAll('":', '" :');
+    expect(observeBody('chat', Buffer.from(text)).usage).toMatchObject({ inputTokens: 3, outputTokens: 4 });
+  });
+
   it('is searched for usage a few times at most', () => {
     const name = '"usage":{';
     const body = `{"choices":[],${name.repeat(2 ** 20 / name.length)}}`;
