@@ -8,9 +8,11 @@ import {
   parseJson,
   PassThroughObserver,
   readAnswer,
+  readAnswerExactly,
   streamError,
   StreamTranslator,
   translatorBehind,
+  wholeAsChunks,
   withoutMark,
   type ClientError,
 } from '../dialects/index.ts';
@@ -253,6 +255,12 @@ export class StreamReceiver implements AnswerReceiver {
       return;
     }
     keepParsed(call.kept, bytes);
+    const chunks = request.native && call.dialect === 'chat' ? wholeAsChunks(readAnswerExactly(bytes)) : undefined;
+    if (chunks !== undefined) {
+      this.#begin();
+      this.#hold(this.#answer.push(Buffer.from(chunks)) ?? '');
+      return;
+    }
     const translator = new StreamTranslator(request.dialect, call.dialect, { ...context, request: call.body });
     const out = translator.whole(readAnswer(bytes));
     this.#answer = translator;

@@ -57,3 +57,4 @@ export {
 } from './types.ts';
 export { BROKE_OFF, bodyToGoOn, isSaidInChat, type GoingOn, type Told } from './go-on.ts';
 export { errorInAnswer, readUpstreamError } from './errors/upstream-error.ts';
+export { wholeAsChunks } from './chat/whole-as-chunks.ts';

@@ -95,6 +95,30 @@ describe.each([
   });
 });
 
+it('a whole answer to a chat stream keeps all of its answers, and the probabilities of their tokens', async () => {
+  const { gateway, engines, close } = await gatewayTo({ engine: 'unknown', dialects: ['chat'] });
+  const logprobs = { content: [{ token: 'a', logprob: -1.5, bytes: [97], top_logprobs: [] }], refusal: null };
+  const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } };
+  const choices = [
+    { index: 0, message: { role: 'assistant', content: 'a' }, logprobs, finish_reason: 'stop' },
+    { index: 1, message: { role: 'assistant', content: 'b', tool_calls: [call] }, finish_reason: 'tool_calls' },
+  ];
+  const answer = { id: 'c', object: 'chat.completion', choices, usage: { prompt_tokens: 10, completion_tokens: 5 } };
+  engines[0]?.behave({ kind: 'raw', contentType: 'application/json', chunks: [JSON.stringify(answer)] });
+  const body = { ...BODIES.chat, n: 2, logprobs: true, stream: true };
+  const events = (await (await post(gateway, 'chat/completions', body)).text()).split('\n\n');
+  const [first, second, done] = events.map((event) => event.slice('data: '.length));
+  expect(JSON.parse(first ?? '')).toMatchObject({
+    object: 'chat.completion.chunk',
+    choices: [
+      { index: 0, delta: { content: 'a' }, logprobs, finish_reason: 'stop' },
+      { index: 1, delta: { content: 'b', tool_calls: [{ index: 0, ...call }] }, finish_reason: 'tool_calls' },
+    ],
+  });
+  expect([JSON.parse(second ?? ''), done]).toMatchObject([{ choices: [], usage: answer.usage }, '[DONE]']);
+  await close();
+});
+
 it('a failed response is an answer, as OpenAI gives it', async () => {
   const { gateway, engines, close } = await gatewayTo({ engine: 'unknown', dialects: ['chat', 'responses'] });
   const body = {
