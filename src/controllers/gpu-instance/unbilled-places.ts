@@ -117,8 +117,8 @@ export class UnbilledPlaces {
   }
 
   /** Whether others had been told to end for the request: their statuses name it. */
-  #haveOthersEnded({ metadata }: GpuInstance): boolean {
-    return haveOthersEnded(this.#deps.instances.values(), metadata.uid);
+  #haveOthersEnded(request: GpuInstance): boolean {
+    return haveOthersEnded(this.#deps.instances.values(), request);
   }
 
   #noteWithdrawn({ metadata }: GpuInstance): void {

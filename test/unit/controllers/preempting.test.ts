@@ -222,6 +222,43 @@ test('the grant after a preemption says so', async () => {
   expect(asked('one').status?.claim).toMatchObject({ byPreemption: true });
 });
 
+describe('a later start, while one that ended for an earlier one waits still', () => {
+  /** Another gives up its place by itself, and that is reserved for the start. */
+  const coming = async () => {
+    const made = world();
+    const { asked, told, get, instances, reconcile } = made;
+    const at = iso(START);
+    const { claim: _claim, ...waits } = get('spot-0').status ?? {};
+    const ending = { reason: 'Preempted', message: '', at, generation: 1, by: 'uid-one' };
+    const metadata = { ...get('spot-0').metadata, resourceVersion: '900' };
+    instances.upsert({ ...get('spot-0'), metadata, status: { ...waits, ending } });
+    const stopped = { claim: claimOn('n'), incarnation: 1, ending: { reason: 'Stopped', message: '', at } };
+    const leaving = held(gpuInstance('leaving', { powerState: 'Stopped' }, stopped));
+    instances.upsert(leaving);
+    const owed = { incarnation: 1, ending: { reason: 'NodeLost', message: '', at, generation: 1 } };
+    const one = held(gpuInstance('one', { gpu: { count: 1 }, image: 'debian:12' }, owed));
+    instances.upsert({ ...one, metadata: { ...one.metadata, namespace: 'attacker' } });
+    await reconcile('one', 'attacker');
+    expect(isPlaceComing(asked('one'))).toBe(true);
+    expect(told()).toEqual(['spot-0']);
+    return { ...made, leaving };
+  };
+
+  test('is billed from the first run of its container', async () => {
+    const { asked, instances, leaving, reconcile } = await coming();
+    instances.remove(leaving);
+    await reconcile('one', 'attacker');
+    expect(asked('one').status?.claim).toMatchObject({ node: 'n' });
+    expect(asked('one').status?.claim?.byPreemption).toBeUndefined();
+  });
+
+  test('may be taken back', async () => {
+    const { asked, deps, remove } = await coming();
+    remove(asked('one'));
+    expect(deps.unbilled.preemptingRefusal('attacker', 'debian:12')).toBeUndefined();
+  });
+});
+
 test('a pause never lasts longer than what it is for is remembered', () => {
   const withdrawn = Array.from({ length: 16 }, (_, index) => START + index);
   const { until } = preemptingRefusal({ past: [], withdrawn, isRunning: false }, IMAGE, START + 16) ?? { until: 0 };

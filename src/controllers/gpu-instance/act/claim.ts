@@ -490,7 +490,7 @@ async function takeTurn(
 
 /** Whether others have ended for the place of an instance. */
 function isByPreemption({ deps }: Run, instance: GpuInstance): boolean {
-  return isPlaceComing(instance) && haveOthersEnded(deps.stores.instances.values(), instance.metadata.uid);
+  return isPlaceComing(instance) && haveOthersEnded(deps.stores.instances.values(), instance);
 }
 
 function take(run: Run, observed: WithStored, settings: Settings, place: Place): Promise<ClaimOutcome> {

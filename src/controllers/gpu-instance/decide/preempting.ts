@@ -1,8 +1,15 @@
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { UNBILLED_WINDOW_MS, type UnbilledPlace } from './unbilled.ts';
 
-/** Whether an instance was told to end for a request, by the uid of that. */
-export function haveOthersEnded(instances: Iterable<GpuInstance>, uid: string | undefined): boolean {
+/**
+ * Whether an instance was told to end for a request. One that ended for an earlier start of it, and waits still, says so
+ * too: the status of the request says whether it is for this one.
+ */
+export function haveOthersEnded(
+  instances: Iterable<GpuInstance>,
+  { metadata: { uid }, status: asked }: Pick<GpuInstance, 'metadata' | 'status'>,
+): boolean {
+  if (asked?.othersEnded !== true) return false;
   for (const { status } of instances) if (status?.ending?.by !== undefined && status.ending.by === uid) return true;
   return false;
 }
