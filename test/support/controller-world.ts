@@ -255,7 +255,7 @@ export function controllerWorld(
   const woken: string[] = [];
   tenantLine.source.start((key) => woken.push(key));
   const stopping: string[] = [];
-  budgets.source(tenantLine).start((key) => stopping.push(key));
+  budgets.source(tenantLine, line).start((key) => stopping.push(key));
   const stageTimes: StageTime[] = [];
   const endings: string[] = [];
   const unbilled = new UnbilledPlaces({ ...stores, inventory, clock });

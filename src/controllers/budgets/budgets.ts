@@ -38,9 +38,10 @@ import {
   type TenantLimit,
 } from '../../resources/tenants/tenant-limit.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
-import { payersOf } from '../gpu-instance/decide/transitions.ts';
+import { claimOf, payersOf } from '../gpu-instance/decide/transitions.ts';
 import type { Waiting } from '../gpu-instance/decide/status/ready.ts';
 import type { BudgetRoom, TenantLine } from '../gpu-instance/tenant-line.ts';
+import type { WaitingLine } from '../gpu-instance/waiting-line.ts';
 import type { LimitOf } from '../tenants/tenant-ceilings.ts';
 import type { Recorded } from './records.ts';
 
@@ -113,18 +114,23 @@ export class Budgets {
   readonly #deleted = new Map<string, Map<string, Budget | undefined>>();
   #wake: AddKey | undefined;
   #line: BudgetLine | undefined;
+  #places: Pick<WaitingLine, 'placeFor'> | undefined;
 
   constructor(deps: BudgetsDeps) {
     this.#deps = deps;
   }
 
-  /** Wakes instances that a spent budget stops, and those in the line that have room. */
-  source(line: BudgetLine): Source {
+  /**
+   * Wakes instances that a spent budget stops, and those in the line that have room. A place that others leave for an
+   * instance counts as its own: more of them would end than there is money for.
+   */
+  source(line: BudgetLine, places: Pick<WaitingLine, 'placeFor'>): Source {
     return {
       synced: Promise.resolve(),
       start: (add) => {
         this.#wake = add;
         this.#line = line;
+        this.#places = places;
         const unfollow = this.#deps.stores.apiKeys.onChange(({ before, after }) => {
           if (before !== undefined && after === undefined) this.#noteDeleted(before);
         });
@@ -132,6 +138,7 @@ export class Budgets {
           unfollow();
           this.#wake = undefined;
           this.#line = undefined;
+          this.#places = undefined;
         };
       },
     };
@@ -181,12 +188,13 @@ export class Budgets {
   /**
    * Why what these pay for may not have the place of a claim, for one claim after another: undefined when every budget has
    * room for its first hour. All is counted once for all claims.
+   * @param key of the instance that asks: what is reserved for it takes no room from it
    */
-  refusals(namespace: string, payers: Payers): (claim: Claim) => BudgetRefusal | undefined {
+  refusals(namespace: string, payers: Payers, key: string): (claim: Claim) => BudgetRefusal | undefined {
     const owned = this.#owned(namespace, payers);
     if (owned.length === 0) return () => undefined;
     const now = this.#deps.clock.now();
-    const counted = this.#count(namespace, owned, now);
+    const counted = this.#count(namespace, owned, now, key);
     if (counted === undefined) {
       this.#waiting.add(namespace);
       return () => READING;
@@ -270,7 +278,13 @@ export class Budgets {
     return isBudget(budget) ? [{ owner: TENANT, budget, words: tenantBudget(policies) }] : [];
   }
 
-  #count(namespace: string, owned: readonly OwnedBudget[], now: number): Map<string, Counted> | undefined {
+  /** `asking`: key of the instance whose reserved place does not count. */
+  #count(
+    namespace: string,
+    owned: readonly OwnedBudget[],
+    now: number,
+    asking?: string,
+  ): Map<string, Counted> | undefined {
     if (owned.length === 0) {
       this.#accounts.delete(namespace);
       return new Map();
@@ -279,7 +293,7 @@ export class Budgets {
     if (recorded === undefined) return undefined;
     const { spending, isRecorded, revisionOf } = recorded;
     const owners = owned.map(({ owner }) => owner);
-    const holders = this.#holders(namespace);
+    const holders = this.#holders(namespace, asking);
     const kept = this.#accounts.get(namespace) ?? new KeptAccounts();
     this.#accounts.set(namespace, kept);
     const revision = revisionOf(namespace);
@@ -295,11 +309,20 @@ export class Budgets {
     );
   }
 
-  #holders(namespace: string): Holder[] {
+  #holders(namespace: string, asking?: string): Holder[] {
     const { stores, assumedClaim } = this.#deps;
-    return stores.instances
-      .by('namespace', namespace)
-      .map((instance) => ({ instance, claim: instance.status?.claim ?? assumedClaim(keyOf(instance)) }));
+    return stores.instances.by('namespace', namespace).map((instance) => {
+      const key = keyOf(instance);
+      const comes = (): Claim | undefined => (key === asking ? undefined : this.#comingClaim(key, instance));
+      return { instance, claim: instance.status?.claim ?? assumedClaim(key) ?? comes() };
+    });
+  }
+
+  /** What an instance will claim that others leave a place for. */
+  #comingClaim(key: string, instance: GpuInstance): Claim | undefined {
+    const place = this.#places?.placeFor(key);
+    if (place === undefined) return undefined;
+    return claimOf(instance, { place: { ...place, diskGbMax: 0, diskPersistent: false } }, this.#deps.clock.now());
   }
 }
 

@@ -58,6 +58,7 @@ function spendingSource({ stores, clock, budgets, onRecords }: BudgetControllerD
           const [old, now] = [before?.status, after?.status];
           const isSame =
             old?.claim?.grantedAt === now?.claim?.grantedAt &&
+            (old?.reserved === undefined) === (now?.reserved === undefined) &&
             meterBegan(old) === meterBegan(now) &&
             old?.ending?.at === now?.ending?.at;
           const { namespace = '' } = (after ?? before)?.metadata ?? {};

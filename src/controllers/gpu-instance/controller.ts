@@ -93,7 +93,7 @@ export function createInstanceController(deps: InstanceControllerDeps): Controll
     name: 'gpuinstance',
     sources: [
       ...instanceSources(instanceDeps),
-      deps.budgets.source(tenantLine),
+      deps.budgets.source(tenantLine, line),
       logs.source,
       ...[logins, jupyters, monitors, troubles].flatMap((checks) => checks?.source ?? []),
     ],

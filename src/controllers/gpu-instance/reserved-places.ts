@@ -1,5 +1,6 @@
 import { compareText } from '../../lib/compare.ts';
 import { countBefore } from '../../caches/line-order.ts';
+import { refOf } from '../../kube/types.ts';
 import type { Place, PlaceRequest, Reservation, ReservedOn } from '../../inventory/grant.ts';
 import { TwoKeyMap } from '../../inventory/two-key-map.ts';
 
@@ -43,6 +44,12 @@ export class ReservedPlaces {
   /** The places that are reserved on a node, the first of the line first. */
   on(node: string): ReservedPlace[] {
     return [...this.#places.of(node)].toSorted((a, b) => compareText(a.rank, b.rank));
+  }
+
+  /** The places for the instances of a namespace. */
+  in(namespace: string): ReservedPlace[] {
+    const all = [...this.#places.entries()].map(([, place]) => place);
+    return all.filter(({ key }) => refOf(key).namespace === namespace);
   }
 
   set(place: ReservedPlace): void {

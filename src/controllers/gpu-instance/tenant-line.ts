@@ -19,7 +19,7 @@ import type { WaitingLine } from './waiting-line.ts';
 
 interface Deps {
   inventory: Pick<Inventory, 'heldBy' | 'onRelease' | 'assumedIn' | 'classes' | 'candidates'>;
-  line: Pick<WaitingLine, 'add'>;
+  line: Pick<WaitingLine, 'add' | 'placesIn'>;
   stores: Pick<ControllerStores, 'tenantLimits' | 'namespaces' | 'instances' | 'quotas' | 'disks'>;
   ceilingsOf: LimitOf;
 }
@@ -267,8 +267,9 @@ export class TenantLine {
     const waiters = this.#inOrder(namespace).filter(([, { over }]) => over?.some((one) => 'amounts' in one));
     if (waiters.length === 0) return;
     const quotas = this.#deps.stores.quotas.by('namespace', namespace);
+    const coming = this.#deps.line.placesIn(namespace).map((place) => place.takes);
     const takes = takerOf<Amounts>(
-      (taken, wanted) => quotaRefusal(quotas, taken.reduce(addAmounts, wanted)) !== undefined,
+      (taken, wanted) => quotaRefusal(quotas, wanted, [...coming, ...taken].reduce(addAmounts, {})) !== undefined,
     );
     for (const [key, waiter] of waiters) {
       const found = waiter.over?.find((one) => 'amounts' in one && takes(one.amounts));
@@ -276,9 +277,10 @@ export class TenantLine {
     }
   }
 
-  /** A claim was given back, or is billed from now on. */
+  /** A claim or a reserved place was given back, or is billed from now on. */
   #released(namespace: string): void {
     this.serve(namespace);
+    this.#serveQuotas(namespace);
     // Whether one may start says its own look: until then it holds up nobody.
     const takes = this.#takesGpus(namespace);
     for (const [key, { unbilled }] of this.#inOrder(namespace)) {

@@ -1,6 +1,6 @@
 import { compareText } from '../../lib/compare.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { type Grant, type PlaceRequest, reservedOf, type ReservedOn } from '../../inventory/grant.ts';
+import { type Grant, type Place, type PlaceRequest, reservedOf, type ReservedOn } from '../../inventory/grant.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import { countBefore, rankOf } from '../../caches/line-order.ts';
 import { LEAVING_MS, type Preemption } from '../../inventory/preempt.ts';
@@ -174,6 +174,16 @@ export class WaitingLine {
   reserved(key: string): Reserved | undefined {
     const place = this.#reserved.get(key);
     return place && reservedOf(place);
+  }
+
+  /** The place that is reserved for an instance, with its price. */
+  placeFor(key: string): Pick<Place, 'node' | 'offerClass'> | undefined {
+    return this.#reserved.get(key);
+  }
+
+  /** The places that are reserved for the instances of a namespace, without that of the instance of this key. */
+  placesIn(namespace: string, except?: string): Pick<ReservedPlace, 'key' | 'offerClass' | 'takes'>[] {
+    return this.#reserved.in(namespace).filter(({ key }) => key !== except);
   }
 
   /** The others of its tenant that the same offers serve, and for whom no place is reserved. */

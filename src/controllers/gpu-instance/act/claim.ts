@@ -6,10 +6,11 @@ import {
   withinCeilings,
   withinOffers,
 } from '../../../inventory/admission.ts';
-import type { Amounts } from '../../../inventory/amounts.ts';
+import { addAmounts, type Amounts } from '../../../inventory/amounts.ts';
 import { diskRefusal } from '../../../inventory/ceilings.ts';
 import { gpuShareOf, type Place, type PlaceRequest, reservedOf } from '../../../inventory/grant.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
+import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
 import { requestsOf, takesOf } from '../../../inventory/nodes/node-view.ts';
 import { whyOpen } from '../../../inventory/network/words.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
@@ -139,13 +140,20 @@ interface Means {
   why?: string | undefined;
 }
 
+/** What the tenant takes of its quotas in the places that others leave for its other instances. */
+function comingAmounts({ deps, key }: Run, namespace: string): Amounts {
+  return deps.line.placesIn(namespace, key).reduce<Amounts>((sum, { takes }) => addAmounts(sum, takes), {});
+}
+
 /** What speaks against an offer, whatever its node. */
 type RefusalOfOffer = (offerClass: OfferClass) => { over: OverMeans; message: string } | undefined;
 
-function refusalOfOffers({ deps }: Run, { instance, now }: Observed): RefusalOfOffer {
+function refusalOfOffers(run: Run, { instance, now }: Observed): RefusalOfOffer {
+  const { deps, key } = run;
   const { namespace = '' } = instance.metadata;
-  const refuses = deps.budgets.refusals(namespace, payersOf(instance));
+  const refuses = deps.budgets.refusals(namespace, payersOf(instance), key);
   const quotas = deps.stores.quotas.by('namespace', namespace);
+  const comes = comingAmounts(run, namespace);
   return (offerClass) => {
     const { id: offer, resourceName, gpuCount } = offerClass;
     const node = offerClass.members[0]?.node ?? '';
@@ -154,7 +162,7 @@ function refusalOfOffers({ deps }: Run, { instance, now }: Observed): RefusalOfO
     if (refused !== undefined) return { over: { offer, claim, stop: refused.stop }, message: refused.waiting.message };
     // What else a pod takes depends on its node.
     const amounts = { [resourceName]: gpuCount };
-    const message = quotaRefusal(quotas, amounts);
+    const message = quotaRefusal(quotas, amounts, comes);
     return message === undefined ? undefined : { over: { offer, amounts }, message };
   };
 }
@@ -174,9 +182,10 @@ function withinMeans(run: Run, observed: Observed, request: PlaceRequest, isMete
 
 /** An instance that waits for quota. */
 function refusalOfQuota(run: Run, asking: Asking, place: Place, settings: Settings): Waits | undefined {
-  const quotas = run.deps.stores.quotas.by('namespace', asking.instance.metadata.namespace ?? '');
+  const { namespace = '' } = asking.instance.metadata;
+  const quotas = run.deps.stores.quotas.by('namespace', namespace);
   const amounts = quotas.length === 0 ? undefined : amountsFor(run, place, settings, requestsOf);
-  const message = amounts && quotaRefusal(quotas, amounts);
+  const message = amounts && quotaRefusal(quotas, amounts, comingAmounts(run, namespace));
   if (amounts === undefined || message === undefined) return undefined;
   const over = [{ offer: place.offerClass.id, amounts }, ...besides(asking, place)];
   return waitAside(run, { reason: 'QuotaExceeded', message }, { ...asking, over });
@@ -355,12 +364,19 @@ async function claimUnderWay(run: Run, observed: WithStored, settings: Settings)
   return stores.instances.get(run.key)?.status?.claim === undefined ? undefined : { waiting: TURN };
 }
 
+/** What others leave for other instances of a tenant whose statuses do not say so yet. */
+function unshownShares({ deps: { line, stores }, key }: Run, tenant: string): GpuShare[] {
+  const unshown = line.placesIn(tenant, key).filter((place) => !stores.instances.get(place.key)?.status?.reserved);
+  return unshown.map(({ offerClass }) => gpuShareOf(offerClass));
+}
+
 /** What there is for an instance of the line. The place that is reserved for it is none that its tenant holds beside it. */
-function supplyFor({ deps: { inventory, line }, key }: Run): Pick<Inventory, 'grant' | 'sharesFor' | 'heldBy'> {
+function supplyFor(run: Run): Pick<Inventory, 'grant' | 'sharesFor' | 'heldBy'> {
+  const { inventory, line } = run.deps;
   return {
-    grant: (wanted) => line.grant(key, wanted),
+    grant: (wanted) => line.grant(run.key, wanted),
     sharesFor: (wanted) => inventory.sharesFor(wanted),
-    heldBy: (tenant) => inventory.heldBy(tenant, key),
+    heldBy: (tenant) => [...inventory.heldBy(tenant, run.key), ...unshownShares(run, tenant)],
   };
 }
 
@@ -447,7 +463,7 @@ async function takeTurn(
     preempt: () => (nobody === undefined ? deps.line.preempt(key, request) : undefined),
     overBudget: (place) => {
       const claim = claimOf(instance, { place }, now);
-      const refused = deps.budgets.refusals(namespace, claim)(claim);
+      const refused = deps.budgets.refusals(namespace, claim, key)(claim);
       return refused && { ...refused, claim, place };
     },
   };

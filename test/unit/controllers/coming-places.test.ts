@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest';
+import { held } from '../../support/controller-world.ts';
+import { claimOn, gpuInstance, gpuPool } from '../../support/inventory-world.ts';
+import { policyWorld } from '../../support/policy-world.ts';
+
+const POOL = gpuPool('default', { prices: [{ product: '*', onDemand: '1.00', interruptible: '1.00' }] });
+const GPU = 'requests.nvidia.com/gpu';
+const TEN_DAYS_MS = 10 * 24 * 3_600_000;
+
+/** Eight interruptible instances of another tenant have the one node, and this tenant has room for one of its own. */
+function world(policy: object, hard: Record<string, string> = {}) {
+  const made = policyWorld(policy, undefined, undefined, { pools: [POOL] });
+  // In the middle of a month.
+  made.clock.jumpWall(TEN_DAYS_MS);
+  made.quotas.upsert({
+    metadata: { name: 'team', namespace: 'default' },
+    spec: { hard },
+    status: { hard, used: { [GPU]: '0' } },
+  });
+  const spots = Array.from({ length: 8 }, (_, index) => `spot-${index}`);
+  for (const name of spots) {
+    const status = { claim: claimOn('n'), incarnation: 1, podName: `${name}-1`, diskPersistent: true };
+    const { metadata, ...spot } = held(gpuInstance(name, { type: 'Interruptible' }, status));
+    made.instances.upsert({ ...spot, metadata: { ...metadata, namespace: 'other' } });
+  }
+  for (const name of ['a', 'b']) made.create(name, { gpu: { count: 1 } });
+  const told = () => spots.filter((name) => made.instances.store.get(`other/${name}`)?.status?.ending !== undefined);
+  return { ...made, told };
+}
+
+const ROOM_FOR_ONE: [string, string, object, Record<string, string>?][] = [
+  ['a ceiling', 'TenantLimit', { gpus: [{ max: 1 }] }],
+  ['a budget', 'BudgetExceeded', { budget: { costs: [{ currency: 'USD', max: '1.50' }] } }],
+  ['a quota', 'QuotaExceeded', {}, { [GPU]: '1' }],
+];
+
+describe.each(ROOM_FOR_ONE)('where %s has room for one more', (_what, reason, policy, hard) => {
+  test('others end for one of two, one after the other', async () => {
+    const { reconcile, told, ready } = world(policy, hard);
+    await reconcile('a');
+    await reconcile('b');
+    expect(told()).toHaveLength(1);
+    expect([ready('a')?.reason, ready('b')?.reason]).toEqual(['PlaceComing', reason]);
+  });
+
+  test('others end for one of two that ask at once', async () => {
+    const { reconcile, told } = world(policy, hard);
+    await Promise.all([reconcile('a'), reconcile('b')]);
+    expect(told()).toHaveLength(1);
+  });
+
+  test('the one gets its place when they have ended', async () => {
+    const { reconcile, told, claimed, instances } = world(policy, hard);
+    await reconcile('a');
+    await reconcile('b');
+    const [victim = ''] = told();
+    instances.remove(instances.store.get(`other/${victim}`) ?? expect.unreachable());
+    await reconcile('b');
+    await reconcile('a');
+    expect(claimed().filter((name) => !name.startsWith('spot'))).toEqual(['a']);
+  });
+
+  test('the other is looked at again when the one gives up', async () => {
+    const { reconcile, woken, budgets, instance, instances, line, deps, ready } = world(policy, hard);
+    await reconcile('a');
+    await reconcile('b');
+    woken.length = 0;
+    line.remove('default/a');
+    deps.tenantLine.remove('default/a');
+    instances.remove(instance('a'));
+    budgets.look('default');
+    expect(woken).toContain('default/b');
+    await reconcile('b');
+    // Nobody ends for a tenant that has just taken a request back.
+    expect(ready('b')?.reason).toBe('WaitingForCapacity');
+  });
+});
