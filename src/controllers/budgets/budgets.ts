@@ -43,6 +43,7 @@ import type { Waiting } from '../gpu-instance/decide/status/ready.ts';
 import type { BudgetRoom, TenantLine } from '../gpu-instance/tenant-line.ts';
 import type { WaitingLine } from '../gpu-instance/waiting-line.ts';
 import type { LimitOf } from '../tenants/tenant-ceilings.ts';
+import { MovedBills } from './moved-bills.ts';
 import type { Recorded } from './records.ts';
 
 export interface BudgetsDeps {
@@ -56,7 +57,7 @@ export interface BudgetsDeps {
   ceilingsOf: LimitOf;
   /** What usage records say of the month of a moment; undefined while they are being read. */
   recordedAt: (now: number) => Recorded | undefined;
-  clock: Pick<Clock, 'now'>;
+  clock: Pick<Clock, 'now' | 'monotonic'>;
 }
 
 /** A budget of a tenant or of one of its keys. */
@@ -112,12 +113,14 @@ export class Budgets {
    * undefined for a key without one.
    */
   readonly #deleted = new Map<string, Map<string, Budget | undefined>>();
+  readonly #moved: MovedBills;
   #wake: AddKey | undefined;
   #line: BudgetLine | undefined;
   #places: Pick<WaitingLine, 'placeFor'> | undefined;
 
   constructor(deps: BudgetsDeps) {
     this.#deps = deps;
+    this.#moved = new MovedBills(deps.clock);
   }
 
   /**
@@ -131,11 +134,18 @@ export class Budgets {
         this.#wake = add;
         this.#line = line;
         this.#places = places;
-        const unfollow = this.#deps.stores.apiKeys.onChange(({ before, after }) => {
-          if (before !== undefined && after === undefined) this.#noteDeleted(before);
-        });
+        const { apiKeys, instances } = this.#deps.stores;
+        const unfollow = [
+          apiKeys.onChange(({ before, after }) => {
+            if (before !== undefined && after === undefined) this.#noteDeleted(before);
+          }),
+          instances.onChange((change) => {
+            const { namespace = '' } = (change.after ?? change.before)?.metadata ?? {};
+            if (this.#accounts.has(namespace)) this.#moved.note(change);
+          }),
+        ];
         return () => {
-          unfollow();
+          for (const end of unfollow) end();
           this.#wake = undefined;
           this.#line = undefined;
           this.#places = undefined;
@@ -293,7 +303,8 @@ export class Budgets {
     if (recorded === undefined) return undefined;
     const { spending, isRecorded, revisionOf } = recorded;
     const owners = owned.map(({ owner }) => owner);
-    const holders = this.#holders(namespace, asking);
+    const gone = this.#moved.of(namespace, isRecorded).map((instance) => ({ instance, claim: undefined }));
+    const holders = [...this.#holders(namespace, asking), ...gone];
     const kept = this.#accounts.get(namespace) ?? new KeptAccounts();
     this.#accounts.set(namespace, kept);
     const revision = revisionOf(namespace);

@@ -251,6 +251,68 @@ describe('a spent budget', () => {
   });
 });
 
+describe('the bill of an instance that went', () => {
+  /** It has spent a dollar of this month in its first start. */
+  const worldOf = () => {
+    const world = metered(BUDGET);
+    const { create, change, recorded, budgets, instance, instances, clock } = world;
+    const [from, to] = [clock.now() - 2 * HOUR, clock.now() - HOUR].map((ms) => new Date(ms).toISOString());
+    const product = { product: 'A100', gpuCount: 1, pricePerHour: '1.00', currency: 'USD' };
+    const interval = { start: 1, from: from ?? '', to: to ?? '', ...product, gpuSeconds: 3600, cost: '1.00' };
+    create('a');
+    change('a', { incarnation: 1, intervals: [interval] });
+    const spent = () => budgets.look('default')?.[0]?.lines[0]?.spent;
+    /** The cache of records shows its record. */
+    const record = () => {
+      const spending = new RecordedSpending(monthOf(clock.now()));
+      const spec = {
+        instance: 'a',
+        instanceUid: 'uid-a',
+        ...product,
+        gpuSeconds: 3600,
+        cost: '1.00',
+        endedAt: to ?? '',
+      };
+      spending.count({ metadata: { namespace: 'default', name: 'a-1' }, spec: { ...spec, intervals: [interval] } }, 1);
+      const isRecorded = (uid: string, start: number): boolean => uid === 'uid-a' && start === 1;
+      recorded.now = { spending, isRecorded, revisionOf: () => 1 };
+    };
+    expect(spent()).toBe(1_000_000n);
+    return { ...world, spent, record, remove: () => instances.remove(instance('a')) };
+  };
+
+  it('counts until its record is seen, and once then', () => {
+    const { spent, record, remove } = worldOf();
+    remove();
+    expect(spent()).toBe(1_000_000n);
+    record();
+    expect(spent()).toBe(1_000_000n);
+  });
+
+  it('leaves no room to others meanwhile', async () => {
+    const { create, reconcile, ready, remove } = worldOf();
+    remove();
+    create('b');
+    await reconcile('b');
+    expect(ready('b')?.reason).toBe('BudgetExceeded');
+  });
+
+  it('counts too when its starts move to a record and it stays', () => {
+    const { change, spent, record } = worldOf();
+    change('a', { incarnation: 1, intervals: [], records: 1 });
+    expect(spent()).toBe(1_000_000n);
+    record();
+    expect(spent()).toBe(1_000_000n);
+  });
+
+  it('counts no longer where no record of it comes, as when an operator deleted that', async () => {
+    const { spent, remove, clock } = worldOf();
+    remove();
+    await clock.advance(10 * 60_000);
+    expect(spent()).toBe(0n);
+  });
+});
+
 /** What calls of the tenant cost in the middle of January. */
 function tokenRecord(cost: string, resourceVersion: string): TokenRecord {
   const counts = { calls: 1, unreported: 0, inputTokens: 1, cachedInputTokens: 0, outputTokens: 1 };
