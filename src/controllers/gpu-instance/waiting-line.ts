@@ -182,7 +182,7 @@ export class WaitingLine {
   }
 
   /** The places that are reserved for the instances of a namespace, without that of the instance of this key. */
-  placesIn(namespace: string, except?: string): Pick<ReservedPlace, 'key' | 'offerClass' | 'takes'>[] {
+  placesIn(namespace: string, except?: string): Pick<ReservedPlace, 'key' | 'offerClass' | 'takes' | 'request'>[] {
     return this.#reserved.in(namespace).filter(({ key }) => key !== except);
   }
 

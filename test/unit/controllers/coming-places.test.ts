@@ -4,12 +4,16 @@ import { claimOn, gpuInstance, gpuPool } from '../../support/inventory-world.ts'
 import { policyWorld } from '../../support/policy-world.ts';
 
 const POOL = gpuPool('default', { prices: [{ product: '*', onDemand: '1.00', interruptible: '1.00' }] });
+const STORAGE = {
+  provisioner: 'csi.example',
+  metadata: { name: 'fast', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
+};
 const GPU = 'requests.nvidia.com/gpu';
 const TEN_DAYS_MS = 10 * 24 * 3_600_000;
 
 /** Eight interruptible instances of another tenant have the one node, and this tenant has room for one of its own. */
 function world(policy: object, hard: Record<string, string> = {}) {
-  const made = policyWorld(policy, undefined, undefined, { pools: [POOL] });
+  const made = policyWorld(policy, undefined, undefined, { pools: [POOL], storageClasses: [STORAGE] });
   // In the middle of a month.
   made.clock.jumpWall(TEN_DAYS_MS);
   made.quotas.upsert({
@@ -30,6 +34,7 @@ function world(policy: object, hard: Record<string, string> = {}) {
 
 const ROOM_FOR_ONE: [string, string, object, Record<string, string>?][] = [
   ['a ceiling', 'TenantLimit', { gpus: [{ max: 1 }] }],
+  ['a ceiling over disks', 'TenantLimit', { diskGb: 15 }],
   ['a budget', 'BudgetExceeded', { budget: { costs: [{ currency: 'USD', max: '1.50' }] } }],
   ['a quota', 'QuotaExceeded', {}, { [GPU]: '1' }],
 ];
