@@ -1,6 +1,5 @@
 import { compareText } from '../../lib/compare.ts';
 import { countBefore } from '../../caches/line-order.ts';
-import { refOf } from '../../kube/types.ts';
 import type { Place, PlaceRequest, Reservation, ReservedOn } from '../../inventory/grant.ts';
 import { TwoKeyMap } from '../../inventory/two-key-map.ts';
 
@@ -48,8 +47,10 @@ export class ReservedPlaces {
 
   /** The places for the instances of a namespace. */
   in(namespace: string): ReservedPlace[] {
-    const all = [...this.#places.entries()].map(([, place]) => place);
-    return all.filter(({ key }) => refOf(key).namespace === namespace);
+    const found: ReservedPlace[] = [];
+    // Every claim asks, and there may be as many as there are GPUs.
+    for (const [key, place] of this.#places.entries()) if (key.startsWith(`${namespace}/`)) found.push(place);
+    return found;
   }
 
   set(place: ReservedPlace): void {
