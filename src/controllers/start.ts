@@ -93,7 +93,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   const { architectures } = deps;
   const inventory = new Inventory({ ...stores, devices: deps.devices }, clock, { architectures });
   const unrecorded = new UnrecordedInstances(log, clock);
-  const unbilled = new UnbilledPlaces({ ...stores, inventory, clock });
+  const unbilled = new UnbilledPlaces({ ...stores, clock });
   const unfollow = stores.instances.onChange((change) => {
     unrecorded.noteChange(change);
     unbilled.noteChange(change);

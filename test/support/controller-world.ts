@@ -258,7 +258,7 @@ export function controllerWorld(
   budgets.source(tenantLine, line).start((key) => stopping.push(key));
   const stageTimes: StageTime[] = [];
   const endings: string[] = [];
-  const unbilled = new UnbilledPlaces({ ...stores, inventory, clock });
+  const unbilled = new UnbilledPlaces({ ...stores, clock });
   stores.instances.onChange((change) => unbilled.noteChange(change));
   const deps: InstanceDeps = {
     client: client as KubeClient,

@@ -2,7 +2,7 @@ import { findCondition } from '../../kube/conditions.ts';
 import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { Lru } from '../../lib/lru.ts';
-import type { Inventory } from '../../inventory/inventory.ts';
+import type { GpuShare } from '../../inventory/tenant-holdings.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { firstRan, meterBegan } from '../../resources/instances/meter.ts';
 import { type Held, MOST_HELD, type TenantLimit } from '../../resources/tenants/tenant-limit.ts';
@@ -27,7 +27,6 @@ const MOST_WITHDRAWN = 16;
 interface Deps {
   instances: Pick<ReadStore<GpuInstance>, 'by' | 'values'>;
   tenantLimits: Pick<ReadStore<TenantLimit>, 'values'>;
-  inventory: Pick<Inventory, 'heldBy'>;
   clock: Pick<Clock, 'now'>;
 }
 
@@ -62,12 +61,16 @@ export class UnbilledPlaces {
     if (haveEndedInVain(before.status, isSame ? (after.status ?? {}) : undefined)) this.#noteWithdrawn(before);
   }
 
-  /** Why the tenant does not get so many GPUs more now; undefined when it may have them. */
-  refusal(namespace: string, wanted: number): { message: string; until: number } | undefined {
+  /** Why the tenant does not get so many GPUs more beside those that it holds; undefined when it may have them. */
+  refusal(
+    namespace: string,
+    wanted: number,
+    holds: readonly Pick<GpuShare, 'gpus'>[],
+  ): { message: string; until: number } | undefined {
     const past = [...(this.#places.get(namespace)?.values() ?? [])];
     if (past.length === 0) return undefined;
-    const { instances, inventory, clock } = this.#deps;
-    const held = inventory.heldBy(namespace).reduce((sum, { gpus }) => sum + gpus, 0);
+    const { instances, clock } = this.#deps;
+    const held = holds.reduce((sum, { gpus }) => sum + gpus, 0);
     let billed = 0;
     for (const { status } of instances.by('namespace', namespace)) {
       if (status?.claim !== undefined && meterBegan(status) !== undefined) billed += status.claim.gpuCount;

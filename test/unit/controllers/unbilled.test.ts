@@ -6,7 +6,7 @@ import {
 } from '../../../src/controllers/gpu-instance/decide/unbilled.ts';
 import { UnbilledPlaces } from '../../../src/controllers/gpu-instance/unbilled-places.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
-import { cacheOf, controllerWorld } from '../../support/controller-world.ts';
+import { cacheOf, controllerWorld, held } from '../../support/controller-world.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import {
   type TenantLimit,
@@ -129,11 +129,9 @@ describe('what replicas remember', () => {
     const clock = fakeClock();
     clock.jumpWall(START + HOUR - clock.now());
     const cache = cacheOf<GpuInstance>(instances, INDEXES.instances);
-    const held = instances.flatMap(({ status }) => (status?.claim ? [{ pool: 'p', product: 'H100', gpus: 8 }] : []));
     const places = new UnbilledPlaces({
       instances: cache.store,
       tenantLimits: cacheOf<TenantLimit>(limits).store,
-      inventory: { heldBy: () => held },
       clock,
     });
     cache.store.onChange((change) => places.noteChange(change));
@@ -143,14 +141,14 @@ describe('what replicas remember', () => {
 
   test('is in the statuses that a new leader reads, in changes, and of instances that go', () => {
     const stopped = gpuInstance('one', {}, ended(START, START + HOUR - MINUTE));
-    expect(replica([stopped]).places.refusal('default', 1)).toBeDefined();
+    expect(replica([stopped]).places.refusal('default', 1, [])).toBeDefined();
     const { cache, places } = replica([
       gpuInstance('one', {}, { incarnation: 1, claim, stages: { claimed: iso(START) } }),
     ]);
-    expect(places.refusal('default', 1)).toBeUndefined();
+    expect(places.refusal('default', 1, [])).toBeUndefined();
     cache.upsert({ ...stopped, metadata: { ...stopped.metadata, resourceVersion: '9' } });
-    expect(places.refusal('default', 1)?.message).toContain('held 7.9 GPU hours');
-    expect(places.refusal('other', 1)).toBeUndefined();
+    expect(places.refusal('default', 1, [])?.message).toContain('held 7.9 GPU hours');
+    expect(places.refusal('other', 1, [])).toBeUndefined();
   });
 
   /** A TenantLimit as the controller keeps it after these replicas saw what they saw. */
@@ -163,14 +161,14 @@ describe('what replicas remember', () => {
     const stopped = gpuInstance('one', {}, ended(START, START + HOUR - MINUTE));
     const { cache, places } = replica([stopped]);
     cache.remove(stopped);
-    const before = places.refusal('default', 1);
+    const before = places.refusal('default', 1, []);
     expect(before?.message).toContain('held 7.9 GPU hours');
     const limit = kept({ held: (namespace) => places.held(namespace) });
     const next = replica([], [limit]).places;
-    expect(next.refusal('default', 1)).toEqual(before);
-    expect(next.refusal('other', 1)).toBeUndefined();
+    expect(next.refusal('default', 1, [])).toEqual(before);
+    expect(next.refusal('other', 1, [])).toBeUndefined();
     // The same start in a status and in the TenantLimit counts once.
-    expect(replica([stopped], [limit]).places.refusal('default', 1)).toEqual(before);
+    expect(replica([stopped], [limit]).places.refusal('default', 1, [])).toEqual(before);
   });
 
   test('costs no write while it is little, and goes when it is old', async () => {
@@ -197,7 +195,7 @@ describe('what replicas remember', () => {
       cache.upsert({ ...again, status: { ...again.status, claim } });
       cache.upsert({ ...again, metadata: { ...again.metadata, resourceVersion: `${version}1` } });
     }
-    expect(places.refusal('default', 1)).toBeUndefined();
+    expect(places.refusal('default', 1, [])).toBeUndefined();
   });
 });
 
@@ -213,4 +211,35 @@ test('a tenant that held places for nothing waits, and takes nobody a place mean
   // It looks again when the pause is over: a quarter of the hour.
   expect(result).toEqual({ requeueAfterMs: (HOUR - 1_000) / 4 - 1_000 });
   expect(world.line.size).toBe(0);
+});
+
+test('the one start of such a tenant gets the place that others leave for it', async () => {
+  const { instances, reconcile, clock } = controllerWorld();
+  instances.upsert(gpuInstance('idler', { powerState: 'Stopped' }, ended(clock.now() - HOUR, clock.now() - 1_000)));
+  clock.jumpWall(HOUR);
+  const ending = { reason: 'Stopped', message: '', at: iso(clock.now()) };
+  const full = gpuInstance('full', {}, { claim: claimOn('n', { gpuCount: 8 }), incarnation: 1, ending });
+  const leaving = { ...full, metadata: { ...full.metadata, namespace: 'other' } };
+  instances.upsert(leaving);
+  instances.upsert(held(gpuInstance('one')));
+  const one = () => instances.store.get('default/one')?.status;
+  await reconcile('one');
+  expect(one()?.reserved).toMatchObject({ node: 'n' });
+  instances.remove(leaving);
+  await reconcile('one');
+  expect(one()?.claim).toMatchObject({ node: 'n' });
+});
+
+test('others end for one start of such a tenant, also where two ask at once', async () => {
+  const { instances, reconcile, clock } = controllerWorld();
+  instances.upsert(gpuInstance('idler', { powerState: 'Stopped' }, ended(clock.now() - HOUR, clock.now() - 1_000)));
+  clock.jumpWall(HOUR);
+  const spots = Array.from({ length: 8 }, (_, index) => {
+    const spot = gpuInstance(`spot-${index}`, { type: 'Interruptible' }, { claim: claimOn('n'), incarnation: 1 });
+    return held({ ...spot, metadata: { ...spot.metadata, namespace: 'other' } });
+  });
+  for (const one of [...spots, held(gpuInstance('one')), held(gpuInstance('two'))]) instances.upsert(one);
+  await Promise.all([reconcile('one'), reconcile('two')]);
+  const told = spots.filter(({ metadata }) => instances.store.get(`other/${metadata.name}`)?.status?.ending);
+  expect(told).toHaveLength(1);
 });

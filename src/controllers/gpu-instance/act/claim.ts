@@ -324,7 +324,9 @@ function waitForPolicy(run: Run, namespace: string): Waits | undefined {
 
 /** Whether the tenant has held so much for nothing that this place must wait: nobody's work ends for it, either. */
 function refusalOfUnbilled(run: Run, asking: Asking, { offerClass }: Place): ClaimOutcome | undefined {
-  const refused = run.deps.unbilled.refusal(asking.instance.metadata.namespace ?? '', offerClass.gpuCount);
+  const { namespace = '' } = asking.instance.metadata;
+  const holds = supplyFor(run).heldBy(namespace);
+  const refused = run.deps.unbilled.refusal(namespace, offerClass.gpuCount, holds);
   if (refused === undefined) return undefined;
   const { message, until } = refused;
   return { ...waitForTenant(run, message, { ...asking, unbilled: gpuShareOf(offerClass) }), until };
