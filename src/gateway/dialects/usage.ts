@@ -102,6 +102,14 @@ export function countsOutput(reported: unknown): boolean {
   return isObject(reported) && (isCount(reported.output_tokens) || isCount(reported.completion_tokens));
 }
 
+/** What is known of a stream that reports usage once more. Zeros take nothing away: some servers end with a report of them. */
+export function laterUsage(before: Usage | undefined, now: Usage | undefined): Usage | undefined {
+  if (before === undefined || now === undefined) return now ?? before;
+  const input = now.inputTokens === 0 ? before : now;
+  const { outputTokens, reasoningTokens } = now.outputTokens === 0 ? before : now;
+  return { ...input, outputTokens, reasoningTokens };
+}
+
 /** The usage of a whole answer of which an engine was given the first tokens, as the end of its prompt. */
 export function countedWith(tokens: number, usage: Usage): Usage {
   if (tokens === 0) return usage;

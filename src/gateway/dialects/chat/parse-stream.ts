@@ -4,7 +4,7 @@ import { GAVE_UP, isGivenUp, isReason, stopOfChat } from '../stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
-import { countedWith, parseUsage } from '../usage.ts';
+import { countedWith, laterUsage, parseUsage } from '../usage.ts';
 import { matchedStop, reasoningOf, textOfContent } from './parse-response.ts';
 
 /** Feeds chat.completion.chunk events to a sequencer. */
@@ -33,7 +33,7 @@ export class ChatStreamParser {
       return;
     }
     const usage = parseUsage('chat', chunk.usage);
-    if (usage !== undefined) this.#sink.usage = countedWith(this.#before, usage);
+    if (usage !== undefined) this.#sink.usage = laterUsage(this.#sink.usage, countedWith(this.#before, usage));
     this.#sink.start();
     this.#choice(chunk);
     if (usage !== undefined) this.#sink.counted();

@@ -6,7 +6,7 @@ import { excerpt, objectsOf, optionalString, parseJson, pick } from '../fields.t
 import { withExactNumbers } from '../../../lib/exact-json.ts';
 import { countStructure, isSpace } from '../../../lib/json-structure.ts';
 import { GAVE_UP, isGivenUp, isReason } from '../stop-reason.ts';
-import { countsOutput, EventUsage, parseUsage } from '../usage.ts';
+import { countsOutput, EventUsage, laterUsage, parseUsage } from '../usage.ts';
 import type { ClientError, Dialect, HistoryItem, Usage } from '../types.ts';
 import { tidy } from '../output-items.ts';
 import { withoutMark } from '../read-answer.ts';
@@ -275,7 +275,7 @@ export class PassThroughObserver {
     if (this.#dialect === 'responses' && isObject(body.response)) return this.#readResponse(body, body.response, text);
     if (isErrorObject(body)) return this.#fail(readErrorObject(body), body);
     if (this.#dialect === 'chat') {
-      this.usage = parseUsage('chat', body.usage) ?? this.usage;
+      this.usage = laterUsage(this.usage, parseUsage('chat', body.usage));
       // In a chunk of one of several answers, vLLM counts that one.
       if (!this.#hasSeveral || objectsOf(body.choices).length === 0) this.#count();
       if (this.#isTranscript && body.type === 'transcript.text.done') this.finished = true;

@@ -271,6 +271,15 @@ it.each(['passed on', 'translated'])('a count of zero takes none away that was t
   expect(reader.usage).toMatchObject({ inputTokens: 165, cachedTokens: 60, cacheWriteTokens: 5, outputTokens: 7 });
 });
 
+it.each(['passed on', 'translated'])('zeros at the end of a chat stream take no count away: %s', (way) => {
+  const report = (usage: object) => sse({ id: 'c', choices: [], usage });
+  const told = { prompt_tokens: 100, completion_tokens: 7, prompt_tokens_details: { cached_tokens: 60 } };
+  const zeros = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+  const reader = way === 'translated' ? new StreamTranslator('chat', 'messages', contextOf({})) : observerOf('chat');
+  reader.push(Buffer.from(chunk({ content: 'Hi' }, 'stop') + report(told) + report(zeros) + DONE));
+  expect(reader.usage).toMatchObject({ inputTokens: 100, cachedTokens: 60, outputTokens: 7 });
+});
+
 it('a prompt that is found in the cache later is counted once', () => {
   const observer = observerOf('messages');
   const start = { input_tokens: 100, cache_read_input_tokens: 0, output_tokens: 0 };
