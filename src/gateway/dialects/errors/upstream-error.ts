@@ -20,7 +20,9 @@ export function readUpstreamError(status: number, body: string): ClientError {
     };
   }
   // Without a mark of byte order.
-  const answer = parseJson(body.trim());
+  const said = parseJson(body.trim());
+  // Google answers with a list of one.
+  const answer: unknown = Array.isArray(said) ? said[0] : said;
   if (status < 400) return isErrorObject(answer) ? readErrorObject(answer) : describe(answer, body, 502);
   return describe(answer, body, status);
 }

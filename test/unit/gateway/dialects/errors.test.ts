@@ -19,11 +19,26 @@ describe('errors of engines', () => {
       '{"detail":[{"loc":["body","messages"],"msg":"Field required"}]}',
       /^body.messages: Field required$/,
     ],
+    [
+      'Google',
+      400,
+      '[{\n  "error": {"code": 400, "message": "No such field", "status": "INVALID_ARGUMENT"}\n}]',
+      /^No such/,
+    ],
     ['a proxy', 502, '<html><body>Bad gateway</body></html>', /no explanation/],
   ])('is understood: %s', (_name, status, body, message) => {
     const error = readUpstreamError(status, body);
     expect(error.status).toBe(status);
     expect(error.message).toMatch(message);
+  });
+
+  it('is an overflow also in a list of one, by which agents compact', () => {
+    const message = 'The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).';
+    const body = JSON.stringify([{ error: { code: 400, message, status: 'INVALID_ARGUMENT' } }], undefined, 2);
+    expect(readUpstreamError(400, body)).toMatchObject({
+      code: 'context_length_exceeded',
+      overflow: { prompt: 1_200_000, limit: 1_048_576 },
+    });
   });
 
   it.each([
