@@ -1,6 +1,7 @@
 import { findCondition } from '../../kube/conditions.ts';
 import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { sameJson } from '../../lib/json.ts';
 import { Lru } from '../../lib/lru.ts';
 import type { GpuShare } from '../../inventory/tenant-holdings.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
@@ -171,8 +172,9 @@ function isHeldUpByTenant({ status }: GpuInstance): boolean {
 
 /** Whether an instance whose place was coming waits for that no more by the doing of its tenant, such as any edit. */
 function isTakenBack(before: GpuInstance, after: GpuInstance): boolean {
-  if (after.status?.claim !== undefined || isPlaceComing(after)) return false;
+  if (after.status?.claim !== undefined) return false;
   const isEdited = after.status?.observedGeneration !== before.status?.observedGeneration;
+  if (isPlaceComing(after)) return isEdited && !sameJson(before.status?.reserved, after.status?.reserved);
   return isEdited || isSwitchedOff(after) || isHeldUpByTenant(after);
 }
 

@@ -258,6 +258,17 @@ export class WaitingLine {
     return found;
   }
 
+  /** The place that is reserved for an instance. It is given up where it serves no more, or somebody more had to go. */
+  coming(key: string): Preemption | undefined {
+    this.#refresh();
+    const own = this.#reserved.get(key);
+    const kept = own && this.#on(own.node, own);
+    if (kept?.victims.length === 0) return kept;
+    this.#reserved.delete(key);
+    if (own !== undefined) this.#onChange();
+    return undefined;
+  }
+
   /** Some are told now to go for the place that an instance has reserved. */
   telling(key: string): void {
     const own = this.#reserved.get(key);

@@ -8,7 +8,7 @@ import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/inst
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import type { NetworkPolicy } from '../../../src/kube/network-policy.ts';
 import { cacheOf, controllerWorld, held } from '../../support/controller-world.ts';
-import { claimOn, gpuInstance, gpuNode } from '../../support/inventory-world.ts';
+import { A100, claimOn, gpuInstance, gpuNode } from '../../support/inventory-world.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -257,6 +257,53 @@ describe('a later start, while one that ended for an earlier one waits still', (
     remove(asked('one'));
     expect(deps.unbilled.preemptingRefusal('attacker', 'debian:12')).toBeUndefined();
   });
+});
+
+test('a place that somebody leaves by themselves lets no tenant end others that may end nobody', async () => {
+  const { ask, asked, told, remove, get, instances, line, reconcile, clock } = world();
+  await ask('one', 'debian:12');
+  remove(asked('one'));
+  const before = told();
+  await ask('two', 'debian:12');
+  const { metadata, status, ...stopping } = get('spot-0');
+  const ending = { reason: 'Stopped', message: '', at: iso(clock.now()) };
+  instances.upsert({ ...stopping, metadata: { ...metadata, resourceVersion: '900' }, status: { ...status, ending } });
+  line.preempting();
+  await reconcile('two', 'attacker');
+  expect(isPlaceComing(asked('two'))).toBe(true);
+  // It does not end in time.
+  await clock.advance(MINUTE);
+  await reconcile('two', 'attacker');
+  expect([isPlaceComing(asked('two')), told()]).toEqual([false, before]);
+});
+
+test('who wants other GPUs once others were told to end takes the request back, and soon ends nobody more', async () => {
+  const { asked, deps, nodes, instances, reconcile } = world();
+  const label = { 'nvidia.com/gpu.product': 'NVIDIA-H200' };
+  nodes.upsert(gpuNode('m', { labels: label }));
+  const claim = claimOn('m', { gpuCount: 8, product: 'NVIDIA-H200' });
+  const status = { claim, incarnation: 1, podName: 'large-1', diskPersistent: true };
+  instances.upsert(held(gpuInstance('large', { type: 'Interruptible' }, status)));
+  const told = () =>
+    [...instances.store.values()].filter((one) => one.status?.ending !== undefined).map((one) => one.metadata.name);
+  const one = held(gpuInstance('one', { gpu: { count: 1, product: 'NVIDIA-H200' }, image: 'debian:12' }));
+  instances.upsert({ ...one, metadata: { ...one.metadata, namespace: 'attacker' } });
+  await reconcile('one', 'attacker');
+  expect(told()).toEqual(['large']);
+  const edit = (product: string, generation: number) => {
+    const { metadata, spec, ...rest } = asked('one');
+    const edited = { ...metadata, generation, resourceVersion: `9${generation}` };
+    instances.upsert({ ...rest, metadata: edited, spec: { ...spec, gpu: { count: 1, product } } });
+    return reconcile('one', 'attacker');
+  };
+  await edit(A100, 2);
+  expect([isPlaceComing(asked('one')), told().length]).toEqual([true, 2]);
+  expect(deps.unbilled.preemptingRefusal('attacker', 'debian:12')?.message).toContain('that it took back');
+  const [large] = [instances.store.get('default/large') ?? expect.unreachable()];
+  instances.upsert({ ...large, metadata: { ...large.metadata, resourceVersion: '950' }, status });
+  await edit('NVIDIA-H200', 3);
+  await reconcile('one', 'attacker');
+  expect([isPlaceComing(asked('one')), told().length]).toEqual([false, 1]);
 });
 
 test('a pause never lasts longer than what it is for is remembered', () => {

@@ -467,14 +467,16 @@ async function takeTurn(
 ): Promise<ClaimOutcome | { preemption: Preemption }> {
   const { deps, key } = run;
   const { instance, now } = observed;
-  const { namespace = '' } = instance.metadata;
-  // Once others were told to end, they do not end for nothing.
-  const isBegun = isPlaceComing(instance) || deps.line.reserved(key) !== undefined;
+  const { metadata, status } = instance;
+  const { namespace = '' } = metadata;
+  // Once others were told to end, they do not end for nothing: but not for what its owner asks for since.
+  const isAsBefore = status?.othersEnded === true && status.observedGeneration === metadata.generation;
+  const isBegun = isAsBefore && (isPlaceComing(instance) || deps.line.reserved(key) !== undefined);
   const nobody = isBegun ? undefined : deps.unbilled.preemptingRefusal(namespace, settings.image);
   const terms: Terms<OverBudget> = {
     namespace,
     limit,
-    preempt: () => (nobody === undefined ? deps.line.preempt(key, request) : undefined),
+    preempt: () => (nobody === undefined ? deps.line.preempt(key, request) : deps.line.coming(key)),
     overBudget: (place) => {
       const claim = claimOf(instance, { place }, now);
       const refused = deps.budgets.refusals(namespace, claim, key)(claim);
