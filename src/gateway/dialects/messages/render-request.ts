@@ -107,7 +107,7 @@ function renderOutput(item: OutputItem, quirks: Quirks): Json[] {
   switch (item.kind) {
     case 'text':
     case 'refusal':
-      return [{ type: 'text', text: item.text }];
+      return renderText(item.text);
     case 'call':
       return [
         { type: 'tool_use', id: callIdFor(item.callId, quirks), name: item.name, input: inputOf(item.arguments) },
@@ -122,8 +122,13 @@ function renderOutput(item: OutputItem, quirks: Quirks): Json[] {
 }
 
 function renderPart(part: Part, quirks: Quirks): Json[] {
-  if (part.type === 'text') return part.text === '' ? [] : [{ type: 'text', text: part.text }];
+  if (part.type === 'text') return renderText(part.text);
   return [{ type: 'image', source: imageSource(part.url, quirks) }];
+}
+
+/** Anthropic refuses a text of white space, which models write before a call and clients of chat keep. */
+function renderText(text: string): Json[] {
+  return text.trim() === '' ? [] : [{ type: 'text', text }];
 }
 
 function imageSource(url: string, quirks: Quirks): Json {

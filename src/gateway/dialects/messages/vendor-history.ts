@@ -9,8 +9,8 @@ export function callIdFor(id: string, { plainCallIds }: Quirks): string {
 }
 
 /**
- * Messages without the thoughts that this gateway signed, which came from another server: Anthropic refuses a signature that
- * is not its own. The ids of calls are in its letters. The same list where it has neither.
+ * Messages without the thoughts that this gateway signed and without answers of white space, which came from another server:
+ * Anthropic refuses both. The ids of calls are in its letters. The same list where it has none of these.
  */
 export function historyForVendor(messages: unknown, quirks: Quirks): unknown {
   if (!Array.isArray(messages)) return messages;
@@ -19,10 +19,17 @@ export function historyForVendor(messages: unknown, quirks: Quirks): unknown {
 
 function changedMessage(message: unknown, quirks: Quirks): unknown[] {
   if (!isObject(message) || !Array.isArray(message.content)) return [message];
-  const content = changedItems(message.content, (block) => (isOwnThought(block) ? [] : [withCallId(block, quirks)]));
+  const isAnswer = message.role === 'assistant';
+  const content = changedItems(message.content, (block) =>
+    isOwnThought(block) || (isAnswer && isBlankText(block)) ? [] : [withCallId(block, quirks)],
+  );
   if (content === message.content) return [message];
   // A message without content is refused.
   return content.length === 0 ? [] : [{ ...message, content }];
+}
+
+function isBlankText(block: unknown): boolean {
+  return isObject(block) && block.type === 'text' && typeof block.text === 'string' && block.text.trim() === '';
 }
 
 function isOwnThought(block: unknown): boolean {

@@ -291,6 +291,26 @@ describe('a history that began elsewhere', () => {
     ]);
   });
 
+  it('may have white space for a text, which Anthropic takes nowhere', () => {
+    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } };
+    const messages = chat(
+      { role: 'assistant', content: '\n\n', tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'c', content: ' ' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: ' ' },
+          { type: 'text', text: 'go on' },
+        ],
+      },
+    );
+    expect(messages).toMatchObject([
+      {},
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'c' }] },
+      { role: 'user', content: [{ type: 'tool_result' }, { type: 'text', text: 'go on' }] },
+    ]);
+  });
+
   it('is refused by name where what was said is kept elsewhere', () => {
     expect(() => chat({ role: 'assistant', content: null, audio: { id: 'a' } })).toThrow('OpenAI keeps');
   });

@@ -116,6 +116,19 @@ describe('what another model thought goes to no server that may check seals', ()
     expect(at(body, 'messages')).toHaveLength(messages.length - 1);
   });
 
+  it('in messages, where a text of white space beside a call stays out, too', () => {
+    const call = { type: 'tool_use', id: 'c', name: 'f', input: {} };
+    const messages = [
+      QUESTION,
+      { role: 'assistant', content: [{ type: 'text', text: '\n\n' }, call] },
+      result('c'),
+      { role: 'assistant', content: [{ type: 'text', text: ' ' }] },
+      QUESTION,
+    ];
+    const body = sent('messages', 'messages', { messages });
+    expect(at(body, 'messages')).toEqual([QUESTION, { role: 'assistant', content: [call] }, result('c'), QUESTION]);
+  });
+
   it('in messages that nothing is wrong with, which stay the same list', () => {
     const messages = [QUESTION, { role: 'assistant', content: [{ type: 'text', text: 'Hi' }] }, result('c')];
     expect(sent('messages', 'messages', { messages }).messages).toBe(messages);
