@@ -25,6 +25,11 @@ export function argumentsOf(input: unknown): string {
   return input === undefined || input === null ? '{}' : JSON.stringify(input);
 }
 
+/** Arguments without the `null` that models write for none, and engines pass on: tools take objects. */
+export function withoutNull(text: string): string {
+  return text.trim() === 'null' ? '' : text;
+}
+
 /** Arguments for a chat or responses body, where engines decode them and fail on an empty string. */
 export function argumentText(text: string): string {
   return text.trim() === '' ? '{}' : text;

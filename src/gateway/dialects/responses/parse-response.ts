@@ -3,7 +3,7 @@ import { objectsOf, optionalString, textValue } from '../fields.ts';
 import { GAVE_UP, stopOfResponses } from '../stop-reason.ts';
 import { DialectError } from '../errors/dialect-error.ts';
 import type { HistoryItem, IrResponse, OutputItem } from '../types.ts';
-import { argumentsOf } from '../tool-arguments.ts';
+import { argumentsOf, withoutNull } from '../tool-arguments.ts';
 import { parseUsage } from '../usage.ts';
 import { parseReasoningItem } from './parse-items.ts';
 import { wireName } from './tools.ts';
@@ -58,7 +58,7 @@ export function parseOutputItem(item: Json): OutputItem[] {
 /** Some engines write the arguments as an object. */
 function argumentsIn({ type, arguments: given, input }: Json): string {
   if (type !== 'function_call') return JSON.stringify({ input: textValue(input) });
-  return isObject(given) ? argumentsOf(given) : textValue(given);
+  return isObject(given) ? argumentsOf(given) : withoutNull(textValue(given));
 }
 
 /** An output item that is to be stored, also one of a tool of OpenAI's: what the client answers belongs to it. */

@@ -1,4 +1,5 @@
 import { parseJson } from '../fields.ts';
+import { withoutNull } from '../tool-arguments.ts';
 import type { OutputItem } from '../types.ts';
 
 /** One block of an answer on its way to the client. */
@@ -88,5 +89,5 @@ export class ArgumentsScan {
 /** The arguments of a call that came at once, as `ArgumentsScan.push` takes them. */
 export function ownArguments(text: string): string {
   const last = text.trimEnd().at(-1);
-  return last === '}' || last === ']' ? text : new ArgumentsScan().push(text, '');
+  return last === '}' || last === ']' ? text : withoutNull(new ArgumentsScan().push(text, ''));
 }

@@ -4,7 +4,7 @@ import { BROKE_OFF, type GoingOn, type Told } from '../go-on.ts';
 import { tokensOfItems, tokensOfLength } from '../inspect/estimate-tokens.ts';
 import { isNoCall, itemId } from '../output-items.ts';
 import { incompleteReason } from '../stop-reason.ts';
-import { withExactInputs } from '../tool-arguments.ts';
+import { withExactInputs, withoutNull } from '../tool-arguments.ts';
 import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, ToolOrigin, Usage } from '../types.ts';
 import { isBlank, isComplete, newBlock, type Block } from './block.ts';
 import type { Emitter } from './emitter.ts';
@@ -276,7 +276,9 @@ export class BlockSequencer {
   callArguments(key: string | number, fragment: string): void {
     const block = this.#calls.get(key);
     if (block === undefined || fragment === '' || block.sealed) return;
-    const own = block.scan.push(fragment, (block.item as CallItem).arguments);
+    const { arguments: before } = block.item as CallItem;
+    const own = before === '' ? withoutNull(block.scan.push(fragment, before)) : block.scan.push(fragment, before);
+    if (own === '') return;
     this.#came(own);
     this.#append(block, own);
     this.#advance();

@@ -49,6 +49,28 @@ describe('a call without a name', () => {
   });
 });
 
+describe('arguments of null, which are none', () => {
+  const EMPTY = [{ id: 'c', name: 'f', arguments: '{}' }];
+  const fn = { name: 'f', arguments: 'null' };
+
+  it.each(DIALECTS)('are an empty object to a tool: %s', (client) => {
+    const stream = ROLE + chunk(callDelta(0, { id: 'c', ...fn })) + chunk({}, 'tool_calls') + DONE;
+    const calls = receive('chat', client, stream).calls.map((call) => ({ ...call, arguments: call.arguments || '{}' }));
+    expect(calls).toEqual(EMPTY);
+    const message = { tool_calls: [{ id: 'c', type: 'function', function: fn }] };
+    const whole = { choices: [{ finish_reason: 'tool_calls', message }] };
+    expect(JSON.stringify(translateResponse('chat', client, whole, contextOf()).body)).not.toContain('null"');
+  });
+
+  it.each(['chat', 'messages'] as const)('are so from a server of responses: %s', (client) => {
+    const call = { ...CALL, arguments: 'null' };
+    const got = receive('responses', client, CREATED + completed(call)).calls;
+    expect(got.map(({ arguments: text }) => text || '{}')).toEqual(['{}']);
+    const { body } = translateResponse('responses', client, { status: 'completed', output: [call] }, contextOf());
+    expect(JSON.stringify(body)).not.toContain('null"');
+  });
+});
+
 describe('a thought with a summary of it', () => {
   const item = {
     type: 'reasoning',
