@@ -2,7 +2,7 @@ import { isObject, type Json } from '../../../lib/json.ts';
 import { isOverflow } from '../errors/context-overflow.ts';
 import { failedWith, streamError } from '../errors/error-body.ts';
 import { isErrorObject, isGivenUpAnswer, readErrorObject } from '../errors/upstream-error.ts';
-import { excerpt, objectsOf, optionalString, parseJson, pick } from '../fields.ts';
+import { excerpt, objectsOf, optionalString, parseJson, pick, textValue } from '../fields.ts';
 import { withExactNumbers } from '../../../lib/exact-json.ts';
 import { countStructure, isSpace } from '../../../lib/json-structure.ts';
 import { GAVE_UP, isGivenUp, isReason } from '../stop-reason.ts';
@@ -54,6 +54,8 @@ const DECODED: Record<'messages' | 'responses', readonly string[]> = {
 /** The start of an event that ends a stream of responses, and within how many bytes it says so. */
 const FINAL = /^(?:event: ?|data: ?\{\s?"type"\s?:\s?")response\.(?:completed|incomplete|failed)/m;
 const NAME_WITHIN = 1024;
+/** Events of a response that goes on, whatever its server says of its status. */
+const BEGUN = new Set<unknown>(['response.created', 'response.queued', 'response.in_progress']);
 
 /**
  * Watches a stream that is forwarded byte for byte. It decodes the first event, and those that have usage, an error or
@@ -317,7 +319,7 @@ export class PassThroughObserver {
       : event;
     const whole = isObject(exact.response) && this.#state !== undefined ? withState(exact.response, this.#state) : told;
     const written = told === response ? undefined : eventOf({ ...exact, response: whole });
-    if (response.status === 'in_progress' || response.status === 'queued') {
+    if (BEGUN.has(event.type) || BEGUN.has(`response.${textValue(response.status)}`)) {
       this.#resource = pick(response, ['id', 'object', 'created_at', 'model']);
       return written;
     }

@@ -1,7 +1,7 @@
 /** Complete streams in forms that no dialect publishes, and streams that are cut. Both are passed on byte for byte. */
 import { describe, expect, it } from 'vitest';
 import { PassThroughObserver, type Dialect } from '../../../../src/gateway/dialects/index.ts';
-import { chunk, COLLECT, DONE, ROLE, translate, USAGE_CHUNK } from './engines.ts';
+import { chunk, COLLECT, DONE, ROLE, sse, translate, USAGE_CHUNK } from './engines.ts';
 
 const CHAT = ROLE + chunk({ content: 'hi' }) + chunk({}, 'stop') + USAGE_CHUNK + DONE;
 const MESSAGES = translate('chat', 'messages', CHAT);
@@ -59,6 +59,13 @@ describe('a stream that is cut', () => {
     const { text, observer } = forward(dialect, `${whole}data: {"choices":[{"index":0,"delta":{"con`);
     expect(observer.finished).toBe(false);
     expect(text).toBe(whole);
+  });
+
+  it('is not complete where its server says no status of a response that begins', () => {
+    const begins = ['created', 'in_progress'].map((step) => ({ type: `response.${step}`, response: { id: 'r' } }));
+    const text = { type: 'response.output_text.delta', output_index: 0, delta: 'hi' };
+    const { observer } = forward('responses', [...begins, text].map(sse).join(''));
+    expect([observer.finished, observer.isOpen, observer.response]).toEqual([false, true, undefined]);
   });
 
   it('is not completed by a text that names the reason', () => {
