@@ -1,6 +1,11 @@
 import { afterEach, expect, it } from 'vitest';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
-import { GPU_INSTANCES, type GpuInstance, STARTED_BY } from '../../../src/resources/instances/gpu-instance.ts';
+import {
+  CREATED_BY,
+  GPU_INSTANCES,
+  type GpuInstance,
+  STARTED_BY,
+} from '../../../src/resources/instances/gpu-instance.ts';
 import { wishOf } from '../../../src/resources/instances/rented.ts';
 import { budgetSchema } from '../../../src/resources/tenants/budget.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -21,6 +26,13 @@ const RUNNING: GpuInstance = gpuInstance(
 
 const WAITING: GpuInstance = gpuInstance('dear', { powerState: 'Running' }, STOPPED.status);
 
+/** Others leave a place for it, for whose first hour the controller has set aside what it costs. */
+function coming(name: string, createdBy: string): GpuInstance {
+  const reserved = { pool: 'default', node: 'n', product: 'H100', resourceName: 'nvidia.com/gpu', gpuCount: 8 };
+  const one = gpuInstance(name, {}, { ...STOPPED.status, othersEnded: true, reserved });
+  return { ...one, metadata: { ...one.metadata, annotations: { [CREATED_BY]: createdBy } } };
+}
+
 let api: LoneApi;
 let patches: { metadata: { annotations?: Record<string, string> }; spec: Record<string, unknown> }[];
 afterEach(() => api.close());
@@ -38,7 +50,7 @@ async function patch(budget: object | undefined, id: string, body: object): Prom
   api = await startLoneApi({
     tenants: ['default'],
     keys: { default: { ...(limits && { limits }) } },
-    instances: [STOPPED, RUNNING, WAITING],
+    instances: [STOPPED, RUNNING, WAITING, coming('own', 'key/key'), coming('other', 'key/theirs')],
     client,
     // The last hour of a month would be shorter.
     clock: { ...systemClock(), now: () => Date.parse('2026-11-20T00:00:00Z') },
@@ -104,6 +116,13 @@ it('a key with room, or without a budget, starts it, and the instance notes who 
     expect(patches).toMatchObject([{ metadata, spec: { powerState: 'Running', startRequest } }]);
     await api.close();
   }
+});
+
+it('a start whose first hour is set aside needs no other, but of a key that has not set it aside', async () => {
+  const less = { costs: [{ currency: 'USD', max: '5.00' }] };
+  expect((await patch(less, 'own', { state: 'running' }))[0]).toBe(200);
+  await api.close();
+  expect((await patch(less, 'other', { state: 'running' }))[0]).toBe(403);
 });
 
 it('a key without money may still stop and rename', async () => {
