@@ -117,7 +117,7 @@ export class CallQueue {
   /** The line in front of a model, as one of the tenant finds it; undefined where nobody waits. */
   lineOf({ servers }: Model, tenant: string): { waiting: number; expectedMs: number | undefined } | undefined {
     const line = this.#lines.get(servers);
-    return line && { waiting: line.calls.size, expectedMs: expectedMs(line, tenant) };
+    return line && { waiting: line.calls.size, expectedMs: expectedMs(line, tenant, 'normal') };
   }
 
   /**
@@ -126,18 +126,18 @@ export class CallQueue {
    */
   async wait(waiter: Waiter): Promise<Turn | undefined> {
     const { clock, stopping: replica, waited } = this.#deps;
-    const { tenant, model, bytes } = waiter;
+    const { tenant, priority, model, bytes } = waiter;
     if (replica.aborted) throw stopping();
     const known = this.#lines.get(model.servers);
-    const expected = known && expectedMs(known, tenant);
+    const expected = known && expectedMs(known, tenant, priority);
     if (expected !== undefined && expected > MOST_MS) throw tooLong(model, expected);
     const full = this.#bounds.take(tenant, bytes);
     if (full !== undefined) throw noPlace(model, full, expected);
     const line = known ?? this.#begin(model.servers);
     const { promise, resolve, reject } = Promise.withResolvers<Turn | undefined>();
     const since = clock.monotonic();
-    const entry = line.calls.join(tenant, waiter.priority, { waiter, model, since, resolve, reject });
-    const cancel = clock.setTimeout(() => reject(tookTooLong(model, expectedMs(line, tenant))), MOST_MS);
+    const entry = line.calls.join(tenant, priority, { waiter, model, since, resolve, reject });
+    const cancel = clock.setTimeout(() => reject(tookTooLong(model, expectedMs(line, tenant, priority))), MOST_MS);
     waiter.onLeave(reject);
     this.#serve(line);
     try {
@@ -259,10 +259,10 @@ function isSame(now: Model, { servers, isShared, prices }: Waiter): boolean {
   return now.members.some(({ endpoint, upstreamModel }) => servers.get(endpoint.server) === upstreamModel);
 }
 
-/** How long one of the tenant would wait that came now; undefined while nobody knows how fast the line is. */
-function expectedMs({ calls, pace }: Line, tenant: string): number | undefined {
+/** How long one of the tenant and priority would wait that came now; undefined while nobody knows how fast the line is. */
+function expectedMs({ calls, pace }: Line, tenant: string, priority: Priority): number | undefined {
   const { everyMs } = pace;
-  return everyMs === undefined ? undefined : (calls.ahead(tenant) + 1) * everyMs;
+  return everyMs === undefined ? undefined : (calls.ahead(tenant, priority) + 1) * everyMs;
 }
 
 function retryAfter(expected: number | undefined): number {

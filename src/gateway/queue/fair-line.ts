@@ -109,9 +109,9 @@ export class FairLine<T> {
       for (const { entries } of [...lanes.values()].toSorted(byHad)) yield* entries.slice();
   }
 
-  /** How many are served before one of the tenant that comes now, as far as the line knows. */
-  ahead(tenant: string): number {
-    const own = this.#tenants.get(tenant)?.count ?? 0;
+  /** How many are served before one of the tenant and priority that comes now, as far as the line knows. */
+  ahead(tenant: string, priority: Priority): number {
+    const own = ownAhead(this.#tenants.get(tenant)?.lanes ?? NO_LANES, priority);
     let ahead = own;
     for (const { name, count } of this.#tenants.values()) if (name !== tenant) ahead += Math.min(count, own + 1);
     return ahead;
@@ -135,6 +135,17 @@ function laneOf<T>({ lanes, at }: Tenant<T>, priority: Priority): Lane<T> {
   let lane = lanes.get(priority);
   if (lane === undefined) lanes.set(priority, (lane = { had: at, weight: WEIGHT[priority], entries: [] }));
   return lane;
+}
+
+const NO_LANES: ReadonlyMap<Priority, Lane<unknown>> = new Map();
+
+/** Of the calls of a tenant itself: all of this priority, and those of another as often as these have turns. */
+function ownAhead(lanes: ReadonlyMap<Priority, Lane<unknown>>, priority: Priority): number {
+  const same = lanes.get(priority)?.entries.length ?? 0;
+  let ahead = same;
+  for (const [other, { weight, entries }] of lanes)
+    if (other !== priority) ahead += Math.min(entries.length, Math.ceil(((same + 1) * weight) / WEIGHT[priority]));
+  return ahead;
 }
 
 function byHad(a: Account, b: Account): number {

@@ -3,6 +3,7 @@ import { Model } from '../../../src/gateway/balance/model.ts';
 import type { Prompt } from '../../../src/gateway/balance/prefill.ts';
 import type { Target } from '../../../src/gateway/discovery/types.ts';
 import { Endpoint } from '../../../src/gateway/endpoint.ts';
+import type { Priority } from '../../../src/resources/api-key.ts';
 import { CallQueue, type Turn } from '../../../src/gateway/queue/call-queue.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 
@@ -39,11 +40,17 @@ function setup(count = 1) {
   const leaves: ((error: Error) => void)[] = [];
   const wait = (
     tenant: string,
-    { tokens = 100, bytes = 1, unable = [] as Endpoint[], prompt = promptOf(tokens) } = {},
+    {
+      tokens = 100,
+      bytes = 1,
+      unable = [] as Endpoint[],
+      prompt = promptOf(tokens),
+      priority = 'normal' as Priority,
+    } = {},
   ) =>
     queue.wait({
       tenant,
-      priority: 'normal',
+      priority,
       model: first,
       servers: new Map([['u', 'tiny']]),
       isShared: false,
@@ -201,6 +208,10 @@ describe('calls to a busy server', () => {
     const refused = await wait('a').catch((error: unknown) => error);
     expect(refused).toMatchObject({ status: 429, message: expect.stringContaining('take about') as string });
     expect((refused as { retryAfterMs: number }).retryAfterMs).toBeLessThan(60_000);
+    // One of high priority goes before those of its own tenant.
+    const urgent = outcomes([wait('a', { priority: 'high' })]);
+    await settle();
+    expect(urgent).toEqual([undefined]);
     // A tenant that has none there is served after the next of the other.
     const other = outcomes([wait('b')]);
     await settle();

@@ -109,10 +109,30 @@ it('divides the turns of a tenant by priority, and takes none of another tenant'
 
 it('forgets who left, and says how many go first', () => {
   const { line, join } = lineOf(...times(5, { tenant: 'a', tokens: 10 }), { tenant: 'b', tokens: 10 });
-  expect([line.ahead('a'), line.ahead('b'), line.ahead('c')]).toEqual([6, 3, 2]);
+  expect([line.ahead('a', 'normal'), line.ahead('b', 'normal'), line.ahead('c', 'normal')]).toEqual([6, 3, 2]);
   const leaving = join({ tenant: 'c', tokens: 10 });
   expect(line.size).toBe(7);
   line.leave(leaving);
   line.leave(leaving);
-  expect([line.size, line.ahead('c')]).toEqual([6, 2]);
+  expect([line.size, line.ahead('c', 'normal')]).toEqual([6, 2]);
+});
+
+it('says how many go before a call of another priority', () => {
+  const { line } = lineOf(
+    ...times(200, { tenant: 'a', priority: 'low', tokens: 10 }),
+    ...times(10, { tenant: 'a', priority: 'normal', tokens: 10 }),
+    ...times(50, { tenant: 'b', tokens: 10 }),
+  );
+  // Of its own one that is low and one that is normal, and of the other tenant as many and one.
+  expect(line.ahead('a', 'high')).toBe(5);
+  expect(line.ahead('a', 'normal')).toBe(10 + 3 + 14);
+  expect(line.ahead('a', 'low')).toBe(200 + 10 + 50);
+  const order: Priority[] = [];
+  line.join('a', 'high', { tenant: 'a', priority: 'high', tokens: 10 });
+  for (let count = 0; count < 6; count += 1) {
+    const [next] = line.inOrder();
+    if (next !== undefined) line.serve(next, 10);
+    if (next?.tenant === 'a') order.push(next.priority);
+  }
+  expect(order).toContain('high');
 });
