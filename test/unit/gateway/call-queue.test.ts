@@ -9,6 +9,14 @@ import { fakeClock, settle } from '../../support/fake-clock.ts';
 
 const PRICES = { input: '1', cachedInput: '1', output: '1', currency: 'USD' };
 
+interface Asked {
+  tokens?: number;
+  bytes?: number;
+  unable?: Endpoint[];
+  prompt?: Prompt;
+  priority?: Priority;
+}
+
 function setup(count = 1) {
   const clock = fakeClock();
   clock.stall(1000);
@@ -40,13 +48,7 @@ function setup(count = 1) {
   const leaves: ((error: Error) => void)[] = [];
   const wait = (
     tenant: string,
-    {
-      tokens = 100,
-      bytes = 1,
-      unable = [] as Endpoint[],
-      prompt = promptOf(tokens),
-      priority = 'normal' as Priority,
-    } = {},
+    { tokens = 100, bytes = 1, unable = [], prompt = promptOf(tokens), priority = 'normal' }: Asked = {},
   ) =>
     queue.wait({
       tenant,
