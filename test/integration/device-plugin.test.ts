@@ -10,7 +10,7 @@ import { applyDefinitions, createNamespace } from '../../tools/cluster/apply.ts'
 import { type BuiltCluster, startBuiltCluster } from '../../tools/cluster/built/built-cluster.ts';
 import { REAL_GPU, REAL_NODE } from '../../tools/cluster/built/real-node.ts';
 import { type Gpu, gpuDevices, gpuResources } from '../../tools/cluster/fleet/labels.ts';
-import { devicePlugin } from '../../tools/lib/go/programs.ts';
+import { ownProgram } from '../../tools/lib/go/programs.ts';
 import { findCniFolder, findStaticBusybox } from '../../tools/lib/host/requirements.ts';
 import { busyboxLayer, importImage } from '../../tools/lib/images/image.ts';
 import { TOOLS_IMAGE, toolsImage } from '../../tools/lib/images/tools-image.ts';
@@ -106,7 +106,7 @@ async function end(name: string): Promise<void> {
 
 /** Gives the node other GPUs, as its operator may, and waits until the kubelet counts them. */
 async function regroup(gpu: Gpu): Promise<void> {
-  await end(devicePlugin());
+  await end(ownProgram('device-plugin'));
   // A start that the kubelet refuses meanwhile would wait for its back-off.
   await waitFor('the old GPUs to go', () => counts({}), 60_000);
   await cluster.startPlugin(gpu);

@@ -106,16 +106,19 @@ export interface FleetOptions {
   kind: boolean;
   /** Whether the fleet has nodes of AMD and Intel too, and their pools. */
   otherMakers: boolean;
+  /** Whether a DRA driver gives the GPUs of the real node. */
+  dra: boolean;
   signal: AbortSignal;
 }
 
 /** Creates the simulated nodes, and applies the storage class and the pool with its prices. */
-export async function applyFleet(client: KubeClient, { kind, otherMakers, signal }: FleetOptions): Promise<void> {
+export async function applyFleet(client: KubeClient, { kind, otherMakers, dra, signal }: FleetOptions): Promise<void> {
   const nodes = otherMakers ? [...fleetNodes(kind), ...otherMakersNodes(kind)] : fleetNodes(kind);
   await Promise.all(nodes.map((node) => createOnce(client, node, signal)));
   const manifests = await readManifests(join(ROOT, 'deploy/local/manifests'));
   await applyAll(client, kind ? manifests.filter((object) => object.kind !== 'StorageClass') : manifests, signal);
   if (otherMakers) await applyAll(client, await readManifests(join(ROOT, 'deploy/local/makers')), signal);
+  if (dra) await applyAll(client, await readManifests(join(ROOT, 'deploy/local/dra')), signal);
 }
 
 /** Applies objects of any kind, one after the other. */

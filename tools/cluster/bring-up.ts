@@ -8,12 +8,12 @@ import { decideNode } from './decide-node.ts';
 import { findEngine } from './kind/engine.ts';
 import { type BringUpOptions, type LocalCluster, STEPS } from './local-cluster.ts';
 import { useKind } from './kind/use-kind.ts';
-import type { LocalFailure } from '../lib/failure.ts';
+import { LocalFailure } from '../lib/failure.ts';
 import { defaultKubeconfig } from './options.ts';
 import { findProgram } from '../lib/shell.ts';
 import { importImage } from '../lib/images/image.ts';
 import { TOOLS_IMAGE, toolsImage } from '../lib/images/tools-image.ts';
-import { chooseWay, type HostFacts, type Way } from './ways.ts';
+import { chooseWay, type HostFacts, requireOwnNode, type Way } from './ways.ts';
 
 const NEVER = new Promise<LocalFailure>(() => undefined);
 
@@ -21,6 +21,7 @@ const NEVER = new Promise<LocalFailure>(() => undefined);
 export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
   const facts = await inspectHost(options);
   const way = chooseWay(facts);
+  if (options.dra) requireOwnNode(way);
   const cluster = await create(way, facts, options);
   const { progress, signal, total } = options;
   try {
@@ -28,8 +29,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
     await createNamespace(cluster.client, readConfig(process.env).namespace, signal);
     await applyDefinitions(cluster.client, signal);
     // A given cluster gets nothing that an installation would not bring.
-    if (way !== 'given')
-      await applyFleet(cluster.client, { kind: way === 'kind', otherMakers: options.otherMakers, signal });
+    if (way !== 'given') await applyFleet(cluster.client, { ...options, kind: way === 'kind' });
     progress.end();
     return cluster;
   } catch (error) {
@@ -75,23 +75,26 @@ async function useGiven({ state, kubeconfig, context, signal }: BringUpOptions):
 }
 
 async function useBuilt(go: HostFacts['go'], options: BringUpOptions): Promise<LocalCluster> {
-  const { state, cache, tidy, progress, total, signal } = options;
+  const { state, cache, dra, tidy, progress, total, signal } = options;
+  const withNode = dra ? 'real node with DRA' : 'real node';
   const decision =
-    !go.usable && (await needsGo(cache, 'real node'))
+    !go.usable && (await needsGo(cache, withNode))
       ? { simulated: `a real node needs programs that must be built, and ${go.detail}` }
       : await decideNode(options);
   const tools = 'tools' in decision ? decision.tools : undefined;
+  if (dra && 'simulated' in decision)
+    throw new LocalFailure(`--dra needs a real node: ${decision.simulated}.`, 'Leave out --dra to simulate all nodes.');
   if ('simulated' in decision) progress.line(`All nodes are simulated: ${decision.simulated}.`);
   const programs = await ensurePrograms({
     cache,
-    cluster: tools === undefined ? 'simulated' : 'real node',
+    cluster: tools === undefined ? 'simulated' : withNode,
     tidy,
     progress,
     signal,
   });
   const title = tools === undefined ? 'Starting the control plane' : 'Starting the control plane and a real node';
   progress.step({ title, index: 1, total, expect: 8, next: 'the images of the node' });
-  const cluster = await startBuiltCluster({ state, programs, node: tools, signal });
+  const cluster = await startBuiltCluster({ state, programs, node: tools && { ...tools, dra }, signal });
   if (cluster.initPid !== undefined) {
     progress.step({ ...STEPS.load, total });
     try {
@@ -104,7 +107,7 @@ async function useBuilt(go: HostFacts['go'], options: BringUpOptions): Promise<L
   const nodes =
     tools === undefined
       ? 'All nodes are simulated: pods get ready, but no container runs.'
-      : 'Node real-0 runs real containers (its two GPUs are not real); all sim-* nodes are simulated.';
+      : `Node real-0 runs real containers (its two GPUs are not real${dra ? ', and a DRA driver gives them' : ''}); all sim-* nodes are simulated.`;
   const ownImages = cluster.initPid !== undefined;
   return { ...cluster, way: 'built', nodes, link: cluster.network?.link, kind: undefined, ownImages };
 }

@@ -208,9 +208,10 @@ async function stop(): Promise<number> {
 }
 
 function supervisorOptions(options: LocalOptions, progress: Progress) {
-  const { kubeconfig, context, given, built, yes, httpPort, sshPort } = options;
+  const { kubeconfig, context, given, built, dra, yes, httpPort, sshPort } = options;
   const server = options.server ? { httpPort, sshPort } : undefined;
   const folders = { state: stateFolder(), cache: cacheFolder(process.env) };
   const total = options.server ? 4 : 3;
-  return { ...folders, kubeconfig, context, given, built, yes, server, progress, total, tidy: true, otherMakers: true };
+  const cluster = { kubeconfig, context, given, built, dra, yes, otherMakers: true };
+  return { ...folders, ...cluster, server, progress, total, tidy: true };
 }

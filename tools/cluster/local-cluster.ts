@@ -16,6 +16,8 @@ export interface BringUpOptions extends Consent {
   context: string | undefined;
   /** Whether to start programs of its own also where kind is there. */
   built: boolean;
+  /** Whether a DRA driver gives the GPUs of the real node, instead of a device plugin. */
+  dra: boolean;
   /** How many steps the whole start has: three for the cluster, and those that follow. */
   total: number;
   /** Whether to remove what only the build of the programs needed. */

@@ -17,6 +17,7 @@ Options of up and start, after --, for example npm start -- --detach:
   --kubeconfig FILE  uses the cluster of this file and starts none
   --context NAME     context of that file
   --built            builds or downloads Kubernetes also where kind is there
+  --dra              gives the GPUs of the real node by a DRA driver
   --yes              installs missing packages without a question
 
 docs/build/local-cluster.md says more.

@@ -11,6 +11,8 @@ export interface LocalOptions {
   given: boolean;
   /** Whether to start programs of its own also where kind is there. */
   built: boolean;
+  /** Whether a DRA driver gives the GPUs of the real node. */
+  dra: boolean;
   yes: boolean;
   detach: boolean;
   /** Whether to run the server too. */
@@ -44,6 +46,7 @@ export function readOptions(args: readonly string[], env: Environment, ownKubeco
     context: values.context,
     given: named || (values.built !== true && !fromTour && paths.length > 0),
     built: values.built === true,
+    dra: values.dra === true,
     yes: values.yes === true || env['CI'] === 'true',
     detach: values.detach === true,
     server: values['no-server'] !== true,
@@ -60,6 +63,7 @@ function parse(args: readonly string[]) {
         kubeconfig: { type: 'string' },
         context: { type: 'string' },
         built: { type: 'boolean' },
+        dra: { type: 'boolean' },
         yes: { type: 'boolean' },
         detach: { type: 'boolean' },
         'no-server': { type: 'boolean' },
@@ -71,7 +75,7 @@ function parse(args: readonly string[]) {
     const cause = error instanceof Error ? error.message : String(error);
     throw new LocalFailure(
       cause,
-      'Known options: --kubeconfig FILE, --context NAME, --built, --yes, --detach, --port N, --ssh-port N, --help.',
+      'Known options: --kubeconfig FILE, --context NAME, --built, --dra, --yes, --detach, --port N, --ssh-port N, --help.',
     );
   }
 }

@@ -32,3 +32,15 @@ export function chooseWay({ given, engine, kind, go, ready }: HostFacts): Way {
     ['1. a kubeconfig: none was named', `2. kind: ${container}`, `3. build from Go modules: ${go.detail}`],
   );
 }
+
+/** Throws LocalFailure for a way in which no DRA driver can give the GPUs of the real node. */
+export function requireOwnNode(way: Way): void {
+  if (way === 'built') return;
+  const subject = '--dra starts a driver on a node of its own, and';
+  throw way === 'given'
+    ? new LocalFailure(
+        `${subject} --kubeconfig, --context or KUBECONFIG names a cluster.`,
+        'Name none, or leave out --dra.',
+      )
+    : new LocalFailure(`${subject} kind makes the node of this one.`, 'Add --built, or leave out --dra.');
+}

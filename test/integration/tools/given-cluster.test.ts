@@ -107,6 +107,7 @@ describe('a given cluster', () => {
       cache: cacheFolder(process.env),
       given: true,
       built: false,
+      dra: false,
       kubeconfig: original,
       context: name,
       yes: false,

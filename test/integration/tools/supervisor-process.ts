@@ -12,6 +12,7 @@ await supervise({
   kubeconfig: undefined,
   context: undefined,
   built: false,
+  dra: false,
   yes: false,
   interactive: false,
   tidy: false,

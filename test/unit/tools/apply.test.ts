@@ -68,7 +68,12 @@ async function fleetOf(kind: boolean): Promise<KubeObject[]> {
       return object as T;
     },
   };
-  await applyFleet(client as KubeClient, { kind, otherMakers: false, signal: new AbortController().signal });
+  await applyFleet(client as KubeClient, {
+    kind,
+    otherMakers: false,
+    dra: false,
+    signal: new AbortController().signal,
+  });
   return applied;
 }
 

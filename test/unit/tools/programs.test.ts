@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { diagnoseBuild } from '../../../tools/lib/go/diagnose.ts';
 import {
   buildArguments,
-  devicePlugin,
+  ownProgram,
   kubernetesVersion,
   programsFor,
   versionHash,
@@ -21,7 +21,7 @@ describe('the build plan', () => {
     expect(programsFor('real node').map(({ name }) => name)).toEqual(
       expect.arrayContaining([...simulated, 'kubelet', 'kube-proxy', 'containerd', 'containerd-shim-runc-v2', 'ctr']),
     );
-    expect(programsFor('real node').at(-1)?.name).toBe(devicePlugin());
+    expect(programsFor('real node').at(-1)?.name).toBe(ownProgram('device-plugin'));
   });
 
   it('names its folder by version and platform', () => {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { type Gpu, gpuDevices } from '../fleet/labels.ts';
-import { devicePlugin, KWOK_STAGES } from '../../lib/go/programs.ts';
+import { DRIVER_VERSION, type Gpu, gpuDevices } from '../fleet/labels.ts';
+import { KWOK_STAGES, ownProgram } from '../../lib/go/programs.ts';
 
 /** One long-running program of a cluster. */
 export interface Component {
@@ -26,7 +26,12 @@ export interface Layout {
   simulatedCidr: string;
   /** Whether the API server writes an audit log, for tests that compare granted rights with used ones. */
   audit?: boolean | undefined;
+  /** Whether a DRA driver gives the GPUs of the real node. Then operators can taint devices with a DeviceTaintRule. */
+  dra?: boolean | undefined;
 }
+
+/** The gate without which Kubernetes 1.36 reads no DeviceTaintRule. */
+const TAINT_RULES = { 'feature-gates': 'DRADeviceTaintRules=true' };
 
 /** The path of the audit log, which has one JSON object per line. */
 export function auditLog({ data }: Pick<Layout, 'data'>): string {
@@ -96,12 +101,13 @@ export function apiServer(layout: Layout): Component {
     ...(advertiseAddress === undefined
       ? { 'endpoint-reconciler-type': 'none' }
       : { 'advertise-address': advertiseAddress }),
+    ...(layout.dra === true ? { ...TAINT_RULES, 'runtime-config': 'resource.k8s.io/v1beta2=true' } : {}),
     ...(audit === true ? { 'audit-policy-file': join(config, 'audit.json'), 'audit-log-path': auditLog(layout) } : {}),
   });
   return { name: 'kube-apiserver', command: join(programs, 'kube-apiserver'), args };
 }
 
-export function controllerManager({ programs, credentials, data }: Layout): Component {
+export function controllerManager({ programs, credentials, data, dra }: Layout): Component {
   const args = flags({
     kubeconfig: join(credentials, 'controller-manager.kubeconfig'),
     'service-account-private-key-file': join(credentials, 'service-accounts.key'),
@@ -113,12 +119,14 @@ export function controllerManager({ programs, credentials, data }: Layout): Comp
     'kube-api-qps': 1000,
     'kube-api-burst': 2000,
     profiling: false,
+    ...(dra === true ? TAINT_RULES : {}),
   });
   return { name: 'kube-controller-manager', command: join(programs, 'kube-controller-manager'), args };
 }
 
-export function scheduler({ programs, config }: Layout): Component {
-  const args = flags({ config: join(config, 'scheduler.json'), 'secure-port': 0 });
+export function scheduler({ programs, config, dra }: Layout): Component {
+  const gates = dra === true ? TAINT_RULES : {};
+  const args = flags({ config: join(config, 'scheduler.json'), 'secure-port': 0, ...gates });
   return { name: 'kube-scheduler', command: join(programs, 'kube-scheduler'), args };
 }
 
@@ -150,9 +158,34 @@ export function kubelet({ programs, credentials, config, advertiseAddress = '' }
   return { name: 'kubelet', command: join(programs, 'kubelet'), args };
 }
 
-/** The file with the UUIDs of the real node's GPUs that are sick, one in each line. The device plugin reads it. */
+/** The file with the UUIDs of the real node's GPUs that are sick, one in each line. What gives the GPUs reads it. */
 export function sickGpus({ data }: Pick<Layout, 'data'>): string {
   return join(data, 'sick-gpus');
+}
+
+/** The folder where containerd looks for the CDI files of the DRA driver. */
+export function cdiFolder({ data }: Pick<Layout, 'data'>): string {
+  return join(data, 'cdi');
+}
+
+/** What gives the GPUs of the real node to its kubelet: a DRA driver, or a device plugin. */
+export function gpuGiver(layout: Layout, gpu: Gpu): Component {
+  return layout.dra === true ? draDriver(layout, gpu) : gpuPlugin(layout, gpu);
+}
+
+/** The DRA driver of the real node, with its whole GPUs. */
+function draDriver(layout: Layout, gpu: Gpu): Component {
+  const { 'nvidia.com/gpu': uuids = [] } = gpuDevices(gpu);
+  const args = flags({
+    kubeconfig: join(layout.credentials, 'kubelet.kubeconfig'),
+    node: 'real-0',
+    cdi: cdiFolder(layout),
+    sick: sickGpus(layout),
+    product: gpu.product.replaceAll('-', ' '),
+    memory: `${gpu.memory}Mi`,
+    version: DRIVER_VERSION,
+  });
+  return { name: 'dra-driver', command: join(layout.programs, ownProgram('dra-driver')), args: [...args, ...uuids] };
 }
 
 /** The device plugin of the real node, with its GPUs. */
@@ -160,7 +193,7 @@ export function gpuPlugin(layout: Layout, gpu: Gpu): Component {
   const devices = Object.entries(gpuDevices(gpu)).map(([resource, ids]) => `${resource}=${ids.join(',')}`);
   return {
     name: 'device-plugin',
-    command: join(layout.programs, devicePlugin()),
+    command: join(layout.programs, ownProgram('device-plugin')),
     args: ['-sick', sickGpus(layout), ...devices],
   };
 }

@@ -2,7 +2,7 @@ import { CONTAINERD_SOCKET } from '../../lib/images/image.ts';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { KWOK_STAGES } from '../../lib/go/programs.ts';
-import type { Layout } from './components.ts';
+import { cdiFolder, type Layout } from './components.ts';
 import { kwokStages } from './kwok-stages.ts';
 
 /** The sandbox image of every pod. It is made here, so that no registry is needed. */
@@ -101,7 +101,8 @@ function cniConfig({ data, podCidr }: Layout): object {
   };
 }
 
-function containerdConfig({ config, data }: Layout, cniFolder: string): string {
+function containerdConfig(layout: Layout, cniFolder: string): string {
+  const { config, data } = layout;
   return `version = 3
 root = ${JSON.stringify(join(data, 'containerd'))}
 state = "/run/containerd"
@@ -116,6 +117,7 @@ state = "/run/containerd"
 [plugins.'io.containerd.cri.v1.runtime']
   # If CAP_SYS_RESOURCE is missing, runc fails when it must lower a score.
   restrict_oom_score_adj = true
+  cdi_spec_dirs = [${JSON.stringify(cdiFolder(layout))}]
 [plugins.'io.containerd.cri.v1.runtime'.cni]
   bin_dirs = [${JSON.stringify(cniFolder)}]
   conf_dir = ${JSON.stringify(join(config, 'cni'))}

@@ -18,7 +18,7 @@ export interface BuiltOptions {
   /** The folder of the built programs. */
   programs: string;
   /** What the real node takes from the host; undefined for simulated nodes alone. */
-  node?: { cniFolder: string; busybox: string; gpu?: Gpu } | undefined;
+  node?: { cniFolder: string; busybox: string; gpu?: Gpu; dra?: boolean } | undefined;
   /** Whether the API server writes an audit log. */
   audit?: boolean;
   /** Path of the program that enforces network policies on the real node; undefined where they are not enforced. */
@@ -38,7 +38,7 @@ const ATTEMPTS = 5;
 
 /** Prepares files, addresses and a launcher for the components: namespaces for a real node, child processes without. */
 export async function launch(options: BuiltOptions, logs: string): Promise<Launched> {
-  return options.node === undefined ? onHost(options, logs) : inNamespaces(options, options.node.cniFolder, logs);
+  return options.node === undefined ? onHost(options, logs) : inNamespaces(options, options.node, logs);
 }
 
 async function onHost({ state, programs }: BuiltOptions, logs: string): Promise<Launched> {
@@ -60,7 +60,7 @@ async function onHost({ state, programs }: BuiltOptions, logs: string): Promise<
 
 async function inNamespaces(
   { state, programs, audit }: BuiltOptions,
-  cniFolder: string,
+  { cniFolder, dra }: NonNullable<BuiltOptions['node']>,
   logs: string,
 ): Promise<Launched> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -78,6 +78,7 @@ async function inNamespaces(
       podCidr: network.podCidr,
       simulatedCidr: network.simulatedCidr,
       audit,
+      dra,
     };
     await prepare(layout, network.nodeAddress);
     writeConfigFiles(layout, { cgroup, cniFolder });

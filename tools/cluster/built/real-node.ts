@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { findObject } from '../../../src/kube/client/find-object.ts';
+import { RESOURCE_SLICES } from '../../../src/kube/devices.ts';
 import { NODES, type Node } from '../../../src/kube/types.ts';
 import { LocalFailure } from '../../lib/failure.ts';
 import { type Gpu, gpuLabels, gpuResources } from '../fleet/labels.ts';
@@ -37,7 +38,7 @@ export interface RealNodeOptions {
 /** Milliseconds for containerd to answer, and for the node to register and become Ready. */
 const NODE_TIMEOUT = 90_000;
 
-/** Starts kubelet, kube-proxy and device plugin, imports the images, labels the node; resolves when it is Ready. */
+/** Starts kubelet, kube-proxy and what gives the GPUs, imports the images, labels the node; resolves when it is Ready. */
 export async function joinRealNode({
   launcher,
   layout,
@@ -50,7 +51,7 @@ export async function joinRealNode({
   const access = { initPid, programs: layout.programs };
   const limits = { timeout: NODE_TIMEOUT, interval: 100, signal };
   launcher.start(components.kubelet(layout));
-  launcher.start(components.gpuPlugin(layout, gpu));
+  launcher.start(components.gpuGiver(layout, gpu));
   launcher.start(components.kubeProxy(layout));
   if ((await waitFor(() => containerdAnswers(access), limits)) === undefined)
     throw slow('containerd', 'containerd.log');
@@ -59,8 +60,11 @@ export async function joinRealNode({
   await importImage(access, await smallImage(busybox));
   if ((await waitFor(() => findObject(client, NODES, { name: REAL_NODE }), limits)) === undefined)
     throw slow('kubelet', 'kubelet.log');
-  await labelGpus(client, REAL_NODE, gpu);
-  const isReady = async () => isUsable(await findObject(client, NODES, { name: REAL_NODE }), gpu);
+  if (layout.dra !== true) await labelGpus(client, REAL_NODE, gpu);
+  const isReady = async () => {
+    const node = await findObject(client, NODES, { name: REAL_NODE });
+    return isUsable(node) && (layout.dra === true ? hasSlice(client) : hasGpus(node, gpu));
+  };
   if ((await waitFor(isReady, limits)) === undefined) throw slow('kubelet', 'kubelet.log');
 }
 
@@ -85,11 +89,20 @@ async function containerdAnswers({ initPid, programs }: { initPid: number; progr
   return (await run('nsenter', [...inside, '-a', CONTAINERD_SOCKET, 'version'])).code === 0;
 }
 
-function isUsable(node: Node | undefined, gpu: Gpu): boolean {
+function isUsable(node: Node | undefined): boolean {
   const ready = node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
   const tainted = node?.spec?.taints?.some(({ key }) => key === 'node.kubernetes.io/not-ready') ?? false;
+  return ready && !tainted;
+}
+
+function hasGpus(node: Node | undefined, gpu: Gpu): boolean {
   const { 'nvidia.com/gpu': whole } = gpuResources(gpu);
-  return ready && !tainted && node?.status?.allocatable?.['nvidia.com/gpu'] === whole;
+  return node?.status?.allocatable?.['nvidia.com/gpu'] === whole;
+}
+
+/** Whether the DRA driver has told of the GPUs, which it does once the kubelet knows it. */
+async function hasSlice(client: KubeClient): Promise<boolean> {
+  return (await client.list(RESOURCE_SLICES)).items.some(({ spec }) => spec.nodeName === REAL_NODE);
 }
 
 function slow(program: string, log: string): LocalFailure {

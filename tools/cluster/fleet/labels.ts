@@ -33,6 +33,8 @@ interface MigDevices {
 }
 
 const DRIVER = ['580', '95', '05'] as const;
+/** The version of the driver as DRA has it: without zeros before its numbers. */
+export const DRIVER_VERSION = DRIVER.map(Number).join('.');
 const CUDA = ['13', '0'] as const;
 const MIG_FAMILIES = new Set(['ampere', 'hopper']);
 

@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { LocalFailure } from '../failure.ts';
 import { ROOT } from '../paths.ts';
 
-type Module = 'kubernetes' | `kubernetes-1.${number}` | 'containerd' | 'device-plugin';
+/** A module whose program is in this checkout: it gives the GPUs of the real node to the kubelet. */
+type OwnModule = 'device-plugin' | 'dra-driver';
+
+type Module = 'kubernetes' | `kubernetes-1.${number}` | 'containerd' | OwnModule;
 
 /** One program to build from a locked Go module under deploy/local. */
 export interface Program {
@@ -65,29 +68,30 @@ function containerd(name: string, seconds: number): Program {
   return { name, module: 'containerd', package: `github.com/containerd/containerd/v2/cmd/${name}`, seconds };
 }
 
-/** The programs that a cluster runs of its own: kwok with kind, a control plane, or a real node too. */
-export type ClusterPrograms = 'with kind' | 'simulated' | 'real node';
+/** The programs that a cluster runs of its own: kwok with kind, a control plane, or a real node too, also one with DRA. */
+export type ClusterPrograms = 'with kind' | 'simulated' | 'real node' | 'real node with DRA';
 
 /** The programs of a cluster, in build order. */
 export function programsFor(cluster: ClusterPrograms): Program[] {
   if (cluster === 'with kind') return controlPlane().filter(({ name }) => name === 'kwok');
   if (cluster === 'simulated') return controlPlane();
-  return [
-    ...controlPlane(),
-    ...realNode(),
-    { name: devicePlugin(), module: 'device-plugin', package: '.', seconds: 10 },
-  ];
+  const last = cluster === 'real node' ? own('device-plugin', 10) : own('dra-driver', 90);
+  return [...controlPlane(), ...realNode(), last];
+}
+
+function own(module: OwnModule, seconds: number): Program {
+  return { name: ownProgram(module), module, package: '.', seconds };
 }
 
 /**
- * The name of the device plugin among the programs. Its source is in this checkout, and the name changes with it, so
- * that a change of the source builds nothing else anew.
+ * The name of an own program among the others. Its source is in this checkout, and the name changes with it, so that a
+ * change of the source builds nothing else anew.
  */
-export function devicePlugin(): string {
+export function ownProgram(module: OwnModule): string {
   const hash = createHash('sha256');
-  const files = readdirSync(moduleFolder('device-plugin')).toSorted();
-  for (const file of files) hash.update(moduleFile('device-plugin', file));
-  return `device-plugin-${hash.digest('hex').slice(0, 12)}`;
+  const files = readdirSync(moduleFolder(module)).toSorted();
+  for (const file of files) hash.update(moduleFile(module, file));
+  return `${module}-${hash.digest('hex').slice(0, 12)}`;
 }
 
 /** The file with kwok's stages, which make its nodes and pods move; kwok without stages does nothing. */
