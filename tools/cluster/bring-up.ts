@@ -2,6 +2,7 @@ import { readConfig } from '../../src/config/config.ts';
 import { applyDefinitions, applyFleet, createNamespace } from './apply.ts';
 import { lookForGo } from '../lib/go/find.ts';
 import { ensurePrograms, needsGo } from '../lib/go/build.ts';
+import { kubernetesVersion } from '../lib/go/programs.ts';
 import { startBuiltCluster } from './built/built-cluster.ts';
 import { chooseContext, connectGiven } from './given-cluster.ts';
 import { decideNode } from './decide-node.ts';
@@ -13,7 +14,7 @@ import { defaultKubeconfig } from './options.ts';
 import { findProgram } from '../lib/shell.ts';
 import { importImage } from '../lib/images/image.ts';
 import { TOOLS_IMAGE, toolsImage } from '../lib/images/tools-image.ts';
-import { chooseWay, type HostFacts, requireOwnNode, type Way } from './ways.ts';
+import { chooseWay, type HostFacts, requireDra, type Way } from './ways.ts';
 
 const NEVER = new Promise<LocalFailure>(() => undefined);
 
@@ -21,7 +22,7 @@ const NEVER = new Promise<LocalFailure>(() => undefined);
 export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
   const facts = await inspectHost(options);
   const way = chooseWay(facts);
-  if (options.dra) requireOwnNode(way);
+  if (options.dra) requireDra(way, kubernetesVersion());
   const cluster = await create(way, facts, options);
   const { progress, signal, total } = options;
   try {

@@ -33,9 +33,21 @@ export function chooseWay({ given, engine, kind, go, ready }: HostFacts): Way {
   );
 }
 
-/** Throws LocalFailure for a way in which no DRA driver can give the GPUs of the real node. */
-export function requireOwnNode(way: Way): void {
-  if (way === 'built') return;
+/** Before this one the extended resources of a DeviceClass are off. */
+const OLDEST_DRA = 36;
+
+/**
+ * Throws LocalFailure where no DRA driver can give the GPUs of the real node.
+ * @param version the version of Kubernetes that is built
+ */
+export function requireDra(way: Way, version: string): void {
+  const [, minor = 0] = version.split('.').map(Number);
+  if (way === 'built' && minor >= OLDEST_DRA) return;
+  if (way === 'built')
+    throw new LocalFailure(
+      `--dra needs Kubernetes 1.${OLDEST_DRA} or newer, and BERTH_KUBERNETES names ${version}.`,
+      'Unset BERTH_KUBERNETES, or leave out --dra.',
+    );
   const subject = '--dra starts a driver on a node of its own, and';
   throw way === 'given'
     ? new LocalFailure(

@@ -57,8 +57,8 @@ it('another refusal is told at once', async () => {
 });
 
 /** What the local cluster gets, of the kinds that its manifests have. */
-async function fleetOf(kind: boolean): Promise<KubeObject[]> {
-  const kinds = ['StorageClass', 'GPUPool', 'Namespace'];
+async function fleetOf(kind: boolean, dra = false): Promise<KubeObject[]> {
+  const kinds = ['StorageClass', 'GPUPool', 'Namespace', 'DeviceClass'];
   const applied: KubeObject[] = [];
   const client: Partial<KubeClient> = {
     raw: async <T>() => ({ resources: kinds.map((name) => ({ kind: name, name: name.toLowerCase() })) }) as T,
@@ -71,7 +71,7 @@ async function fleetOf(kind: boolean): Promise<KubeObject[]> {
   await applyFleet(client as KubeClient, {
     kind,
     otherMakers: false,
-    dra: false,
+    dra,
     signal: new AbortController().signal,
   });
   return applied;
@@ -85,4 +85,12 @@ test('on kind the disks are those of its own class, and else of the class that t
   expect([classesOf(onKind), classesOf(built)]).toEqual([[], ['berth-local']]);
   const [pool] = onKind.filter((object) => object.kind === 'GPUPool') as GpuPool[];
   expect(pool?.spec.disk).toEqual({ maxGb: 1024 });
+});
+
+test('a DRA driver gets a class of its own, and a pool that sells it', async () => {
+  const added = (await fleetOf(false, true)).slice((await fleetOf(false)).length);
+  expect(added.map(({ kind, metadata }) => [kind, metadata.name])).toEqual([
+    ['DeviceClass', 'gpu.berth.dev'],
+    ['GPUPool', 'dra'],
+  ]);
 });

@@ -29,6 +29,10 @@ describe('readOptions', () => {
     expect(() => readOptions(['--built', '--context', 'prod'], {}, OWN)).toThrow('--built starts a cluster');
   });
 
+  it('starts a DRA driver only when asked', () => {
+    expect([readOptions([], {}, OWN).dra, readOptions(['--dra'], {}, OWN).dra]).toEqual([false, true]);
+  });
+
   it('consents to installations in CI', () => {
     expect(readOptions([], { CI: 'true' }, OWN).yes).toBe(true);
   });

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { diagnoseBuild } from '../../../tools/lib/go/diagnose.ts';
@@ -22,6 +22,18 @@ describe('the build plan', () => {
       expect.arrayContaining([...simulated, 'kubelet', 'kube-proxy', 'containerd', 'containerd-shim-runc-v2', 'ctr']),
     );
     expect(programsFor('real node').at(-1)?.name).toBe(ownProgram('device-plugin'));
+  });
+
+  it('builds the DRA driver only for a node that has it, of the modules that Kubernetes locks', () => {
+    const [plain, dra] = [programsFor('real node'), programsFor('real node with DRA')];
+    const driver = ownProgram('dra-driver');
+    expect(plain.map(({ name }) => name)).not.toContain(driver);
+    expect(dra.map(({ name }) => name)).toEqual([...plain.slice(0, -1).map(({ name }) => name), driver]);
+    const locked = (module: string) =>
+      readFileSync(join(ROOT, 'deploy/local', module, 'go.mod'), 'utf8').match(/^\t\S+ v\S+/gm) ?? [];
+    expect(locked('dra-driver').length).toBeGreaterThan(20);
+    // Other versions would be built anew.
+    expect(locked('kubernetes')).toEqual(expect.arrayContaining(locked('dra-driver')));
   });
 
   it('names its folder by version and platform', () => {

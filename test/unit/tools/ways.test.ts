@@ -1,7 +1,7 @@
 import { judgeGo } from '../../../tools/lib/go/find.ts';
 import { describe, expect, it } from 'vitest';
 import { LocalFailure } from '../../../tools/lib/failure.ts';
-import { chooseWay, type HostFacts } from '../../../tools/cluster/ways.ts';
+import { chooseWay, type HostFacts, requireDra, type Way } from '../../../tools/cluster/ways.ts';
 
 const NOTHING: HostFacts = { given: false, engine: undefined, kind: false, go: judgeGo(undefined), ready: false };
 
@@ -26,6 +26,23 @@ describe('chooseWay', () => {
       expect.stringContaining('go1.19 is too old'),
     ]);
     expect(failure.remedy).toMatch(/--kubeconfig.*kind.*Go 1\.21/);
+  });
+});
+
+describe('requireDra', () => {
+  it('lets a driver start on a node of its own', () => {
+    expect(() => requireDra('built', '1.36.3')).not.toThrow();
+    expect(() => requireDra('built', '1.37.0')).not.toThrow();
+  });
+
+  it.each<[Way, string, string, string]>([
+    ['given', '1.36.3', '--kubeconfig, --context or KUBECONFIG names a cluster', 'Name none'],
+    ['kind', '1.36.3', 'kind makes the node', '--built'],
+    ['built', '1.35.9', 'BERTH_KUBERNETES names 1.35.9', 'Unset BERTH_KUBERNETES'],
+  ])('refuses it on %s with %s', (way, version, cause, remedy) => {
+    const failure = catchFailure(() => requireDra(way, version));
+    expect(failure.message).toContain(cause);
+    expect(failure.remedy).toContain(remedy);
   });
 });
 
