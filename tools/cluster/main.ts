@@ -4,7 +4,7 @@ import { LOCAL_COMMANDS, runLocal } from './commands.ts';
 const USAGE = `Usage: npm run COMMAND, or npm start and npm stop
 
   up      starts a cluster with a GPU fleet, in the background
-  start   starts the cluster and the server, in the foreground unless --detach is given
+  start   starts cluster and server, in the foreground unless --detach is given
   status  says what runs
   sign-in prints a link that signs in to the dashboard once, within a minute
   stop    ends it

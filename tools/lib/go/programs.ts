@@ -75,7 +75,7 @@ export type ClusterPrograms = 'with kind' | 'simulated' | 'real node' | 'real no
 export function programsFor(cluster: ClusterPrograms): Program[] {
   if (cluster === 'with kind') return controlPlane().filter(({ name }) => name === 'kwok');
   if (cluster === 'simulated') return controlPlane();
-  const last = cluster === 'real node' ? own('device-plugin', 10) : own('dra-driver', 90);
+  const last = cluster === 'real node' ? own('device-plugin', 10) : own('dra-driver', 45);
   return [...controlPlane(), ...realNode(), last];
 }
 
