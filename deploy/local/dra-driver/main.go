@@ -13,11 +13,9 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	dra "k8s.io/api/resource/v1"
@@ -39,6 +37,9 @@ const (
 // controlFiles are for every container with a GPU.
 var controlFiles = []string{"nvidiactl", "nvidia-modeset", "nvidia-uvm", "nvidia-uvm-tools"}
 
+// object is one of JSON.
+type object = map[string]any
+
 // driver gives out the GPUs of one node.
 type driver struct {
 	node, cdi, sickFile string
@@ -58,11 +59,7 @@ func main() {
 	for index, uuid := range flag.Args() {
 		d.devices = append(d.devices, deviceOf(index, uuid, *product, *memory, *version))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := d.run(ctx, *kubeconfig); err != nil {
-		log.Fatal(err)
-	}
+	log.Fatal(d.run(context.Background(), *kubeconfig))
 }
 
 // deviceOf is a GPU with the attributes of NVIDIA's driver.
@@ -101,9 +98,8 @@ func (d *driver) run(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return err
 	}
-	defer helper.Stop()
 	var sick []string
-	for isPublished := false; ctx.Err() == nil; pause(ctx) {
+	for isPublished := false; ; time.Sleep(look) {
 		known, now := helper.RegistrationStatus(), d.sick()
 		if known == nil || isPublished && slices.Equal(sick, now) {
 			continue
@@ -114,7 +110,6 @@ func (d *driver) run(ctx context.Context, kubeconfig string) error {
 		log.Printf("%d GPUs are published, and these are sick: %v", len(d.devices), now)
 		sick, isPublished = now, true
 	}
-	return nil
 }
 
 func (d *driver) sick() []string {
@@ -157,14 +152,15 @@ func (d *driver) prepare(claim *dra.ResourceClaim) ([]kubeletplugin.Device, erro
 		uuids[result.Request] = append(uuids[result.Request], uuidOf(d.devices[index]))
 	}
 	var devices []kubeletplugin.Device
-	var edits []cdiDevice
+	var edits []object
 	for _, result := range results {
 		name := fmt.Sprintf("%s-%s", claim.UID, result.Device)
-		edit := cdiEdits{Env: []string{"NVIDIA_VISIBLE_DEVICES=" + strings.Join(uuids[result.Request], ",")}}
+		variable := "NVIDIA_VISIBLE_DEVICES=" + strings.Join(uuids[result.Request], ",")
+		var nodes []object
 		for _, file := range append(slices.Clone(controlFiles), fmt.Sprintf("nvidia%d", d.indexOf(result.Device))) {
-			edit.DeviceNodes = append(edit.DeviceNodes, cdiNode{Path: "/dev/" + file, HostPath: "/dev/null"})
+			nodes = append(nodes, object{"path": "/dev/" + file, "hostPath": "/dev/null"})
 		}
-		edits = append(edits, cdiDevice{Name: name, ContainerEdits: edit})
+		edits = append(edits, object{"name": name, "containerEdits": object{"env": []string{variable}, "deviceNodes": nodes}})
 		devices = append(devices, kubeletplugin.Device{
 			Requests:     []string{result.Request},
 			PoolName:     result.Pool,
@@ -172,18 +168,14 @@ func (d *driver) prepare(claim *dra.ResourceClaim) ([]kubeletplugin.Device, erro
 			CDIDeviceIDs: []string{cdiKind + "=" + name},
 		})
 	}
-	return devices, d.writeCDI(claim.UID, cdiSpec{Version: "0.5.0", Kind: cdiKind, Devices: edits})
+	return devices, d.writeCDI(claim.UID, edits)
 }
 
 // UnprepareResourceClaims removes the CDI files.
 func (d *driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
 	results := map[types.UID]error{}
 	for _, claim := range claims {
-		err := os.Remove(d.cdiFile(claim.UID))
-		if errors.Is(err, os.ErrNotExist) {
-			err = nil
-		}
-		results[claim.UID] = err
+		results[claim.UID] = os.RemoveAll(d.cdiFile(claim.UID))
 	}
 	return results, nil
 }
@@ -196,35 +188,13 @@ func (d *driver) HandleError(_ context.Context, err error, message string) {
 	log.Printf("%s: %v", message, err)
 }
 
-// cdiSpec is a file of the Container Device Interface.
-type cdiSpec struct {
-	Version string      `json:"cdiVersion"`
-	Kind    string      `json:"kind"`
-	Devices []cdiDevice `json:"devices"`
-}
-
-type cdiDevice struct {
-	Name           string   `json:"name"`
-	ContainerEdits cdiEdits `json:"containerEdits"`
-}
-
-type cdiEdits struct {
-	Env         []string  `json:"env"`
-	DeviceNodes []cdiNode `json:"deviceNodes"`
-}
-
-type cdiNode struct {
-	Path     string `json:"path"`
-	HostPath string `json:"hostPath"`
-}
-
 func (d *driver) cdiFile(claim types.UID) string {
 	return filepath.Join(d.cdi, fmt.Sprintf("%s-%s.json", driverName, claim))
 }
 
-// writeCDI puts the file in its place whole.
-func (d *driver) writeCDI(claim types.UID, spec cdiSpec) error {
-	text, err := json.Marshal(spec)
+// writeCDI puts a file of the Container Device Interface in its place whole.
+func (d *driver) writeCDI(claim types.UID, devices []object) error {
+	text, err := json.Marshal(object{"cdiVersion": "0.5.0", "kind": cdiKind, "devices": devices})
 	if err != nil {
 		return err
 	}
@@ -241,11 +211,4 @@ func (d *driver) indexOf(name string) int {
 
 func uuidOf(device dra.Device) string {
 	return *device.Attributes["uuid"].StringValue
-}
-
-func pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(look):
-	}
 }
