@@ -128,10 +128,26 @@ export function takenOn(
   return used;
 }
 
+/** Whether a pod with devices is that of a claim. */
+export function isOwn(
+  { instance, podUid }: ClaimHolding,
+  one: { pod: string | undefined; instance: string | undefined },
+): boolean {
+  return (podUid !== undefined && one.pod === podUid) || one.instance === instance;
+}
+
 /** The devices of a claim that are tainted: when it is given back, they go to nobody. */
-function sickOf({ located }: NodeFacts, { instance, podUid }: ClaimHolding): Amounts {
-  const own = located.filter((one) => one.pod === podUid || one.instance === instance);
+function sickOf({ located }: NodeFacts, holding: ClaimHolding): Amounts {
+  const own = located.filter((one) => isOwn(holding, one));
   return own.reduce<Amounts>((sum, { sick }) => addAmounts(sum, sick), {});
+}
+
+/** What a claim takes of other parts of the GPUs of its node while it has no device, or has none any more. */
+export function unplacedOf(facts: NodeFacts, holding: ClaimHolding): Amounts {
+  const { gpuCount, resourceName } = holding.claim;
+  const own = facts.located.filter((one) => isOwn(holding, one));
+  const placed = own.reduce((sum, { amounts }) => sum + (amounts[resourceName] ?? 0), 0);
+  return unplaced(facts.rivals, { [resourceName]: gpuCount - placed });
 }
 
 /** What a claim leaves to others of its node when it is given back. */

@@ -1,5 +1,5 @@
-import { compareText } from '../lib/compare.ts';
 import { addAmounts, type Amounts, subtractAmounts } from './amounts.ts';
+import { freedBeside, leastOf, waysTo } from './devices/held-gpus.ts';
 import {
   candidates,
   diskFor,
@@ -9,7 +9,8 @@ import {
   type Reservation,
   type ReservedOn,
 } from './grant.ts';
-import { type ClaimHolding, gpusLeftBy, leftBy } from './holdings.ts';
+import { type ClaimHolding, gpusLeftBy, leftBy, unplacedOf } from './holdings.ts';
+import { type ClaimsOn, type Movable, movableOn, newestFirst } from './movable.ts';
 import { type NodeView, placesOn, type Share, takesOf } from './nodes/node-view.ts';
 import type { OfferClass } from './offers.ts';
 
@@ -27,7 +28,7 @@ export interface Preemption {
 export const LEAVING_MS = 60_000;
 
 export interface PreemptOptions {
-  claimsOn: (node: string) => readonly ClaimHolding[];
+  claimsOn: ClaimsOn;
   /** What goes to other waiting instances. Those that leave for them count as leaving, told or not. */
   reservedOn: ReservedOn;
   /** Milliseconds since the epoch. */
@@ -38,103 +39,133 @@ export interface PreemptOptions {
   orFree: boolean;
 }
 
-interface Movable {
-  /** Interruptible instances, the newest first: the instance that has run longest keeps its place. */
-  interruptible: readonly ClaimHolding[];
-  leaving: readonly ClaimHolding[];
-}
-
-// A search looks at every node. A view lasts until its claims change.
-const movables = new WeakMap<NodeView, Movable>();
-
-function newestFirst(a: ClaimHolding, b: ClaimHolding): number {
-  return compareText(b.claim.grantedAt, a.claim.grantedAt) || compareText(b.key, a.key);
-}
-
-function movableOn(view: NodeView, claimsOn: PreemptOptions['claimsOn']): Movable {
-  let known = movables.get(view);
-  if (known === undefined) {
-    const claims = claimsOn(view.facts.name);
-    known = {
-      interruptible: claims.filter((one) => one.interruptible && one.leavingSince === undefined).toSorted(newestFirst),
-      leaving: claims.filter(({ leavingSince }) => leavingSince !== undefined),
-    };
-    movables.set(view, known);
-  }
-  return known;
-}
-
 function split<T>(all: readonly T[], is: (one: T) => boolean): [T[], T[]] {
   return [all.filter((one) => is(one)), all.filter((one) => !is(one))];
+}
+
+/** Whether devices of a resource have counters that those of others need. */
+function isShared({ facts }: NodeView, resourceName: string): boolean {
+  return resourceName in facts.rivals;
 }
 
 /** By view and resource: nodes as they are once what is interruptible on them has ended. */
 const yielded = new WeakMap<NodeView, Map<string, NodeView | undefined>>();
 
-/** The node without the interruptible instances on this resource; undefined when there are none. */
-function yieldedOn(view: NodeView, resourceName: string, claimsOn: PreemptOptions['claimsOn']): NodeView | undefined {
+/** The node without the interruptible instances on this resource, and on parts of its GPUs; undefined when there are none. */
+function yieldedOn(view: NodeView, resourceName: string, claimsOn: ClaimsOn): NodeView | undefined {
   const known = yielded.get(view) ?? new Map<string, NodeView | undefined>();
   yielded.set(view, known);
   if (!known.has(resourceName)) {
-    const yielding = movableOn(view, claimsOn).interruptible.filter(({ claim }) => claim.resourceName === resourceName);
-    const used = yielding.reduce((left, holding) => subtractAmounts(left, leftBy(view.facts, holding)), view.used);
-    known.set(resourceName, yielding.length === 0 ? undefined : { ...view, used });
+    const { facts } = view;
+    const { interruptible, yielding } = movableOn(view, claimsOn);
+    const names = new Set([resourceName, ...Object.keys(facts.rivals[resourceName] ?? {})]);
+    const able = isShared(view, resourceName) ? new Set(yielding.values()) : interruptible;
+    const leaving = new Set([...able].filter(({ claim }) => names.has(claim.resourceName)));
+    const gone = new Set([...yielding].flatMap(([id, owner]) => (leaving.has(owner) ? id : [])));
+    const freed = facts.held === undefined ? {} : freedBeside(facts.held, gone);
+    const left = [freed, ...[...leaving].map((holding) => leftBy(facts, holding))];
+    known.set(
+      resourceName,
+      leaving.size === 0 ? undefined : { ...view, used: left.reduce(subtractAmounts, view.used) },
+    );
   }
   return known.get(resourceName);
 }
 
 /** How many more on-demand instances with this share a node would take: interruptible ones end for them. */
-export function placesByPreemption(view: NodeView, share: Share, claimsOn: PreemptOptions['claimsOn']): number {
+export function placesByPreemption(view: NodeView, share: Share, claimsOn: ClaimsOn): number {
   const without = yieldedOn(view, share.resource.resourceName, claimsOn);
   return without === undefined ? 0 : placesOn(without, share) - placesOn(view, share);
 }
 
-/** Whether fewer instances must go, or as many that came later. */
+/** The part of a GPU that one piece of a claim is. */
+function partOf({ claim: { gpuShare = '1' } }: ClaimHolding): number {
+  const [parts = 1, all = 1] = gpuShare.split('/').map(Number);
+  return parts / all;
+}
+
+/** Whether fewer instances must go, or as many with smaller parts of GPUs, or as many that came later. */
 function isMilder(victims: readonly ClaimHolding[], than: readonly ClaimHolding[]): boolean {
   if (victims.length !== than.length) return victims.length < than.length;
-  return (victims.at(-1)?.claim.grantedAt ?? '') > (than.at(-1)?.claim.grantedAt ?? '');
+  const [part, other] = [victims, than].map((all) => Math.max(...all.map(partOf)));
+  if (part !== other) return (part ?? 0) < (other ?? 0);
+  const [oldest, otherOldest] = [victims, than].map((all) => all.toSorted(newestFirst).at(-1)?.claim.grantedAt ?? '');
+  return (oldest ?? '') > (otherOldest ?? '');
+}
+
+/** A node as a request sees it. */
+interface Seen {
+  offerClass: OfferClass;
+  view: NodeView;
+  reserved: readonly Reservation[];
+  movable: Movable;
 }
 
 /** One node, seen by one request: what is taken on it, and what would be taken without some claims. */
 class Room {
   readonly #market: Market;
   readonly #request: PlaceRequest;
-  readonly #offerClass: OfferClass;
-  readonly #view: NodeView;
+  readonly #seen: Seen;
+  readonly #gone: Set<string>;
   #used: Amounts;
+  /** What the devices that are gone leave to others; undefined after a change. */
+  #freed: Amounts | undefined;
 
-  constructor(
-    market: Market,
-    request: PlaceRequest,
-    { offerClass, view, reserved }: { offerClass: OfferClass; view: NodeView; reserved: readonly Reservation[] },
-  ) {
+  constructor(market: Market, request: PlaceRequest, seen: Seen) {
+    const { view, reserved, movable } = seen;
     this.#market = market;
     this.#request = request;
-    this.#offerClass = offerClass;
-    this.#view = view;
+    this.#seen = seen;
+    this.#gone = new Set(movable.orphaned);
     this.#used = view.used;
     for (const { takes } of reserved) this.#used = addAmounts(this.#used, takes);
+    for (const { resourceName, devices } of this.#gone.size === 0 ? [] : (view.facts.held?.groups ?? [])) {
+      const pieces = devices.filter(({ id }) => this.#gone.has(id)).length;
+      this.#used = subtractAmounts(this.#used, { [resourceName]: pieces });
+    }
+  }
+
+  /** The devices that were given back. */
+  get gone(): ReadonlySet<string> {
+    return this.#gone;
+  }
+
+  /** It is leaving, whether it has a device or not. */
+  withoutLeaving(holding: ClaimHolding): void {
+    this.without(holding);
+    this.#used = subtractAmounts(this.#used, unplacedOf(this.#seen.view.facts, holding));
   }
 
   without(holding: ClaimHolding): void {
-    this.#used = subtractAmounts(this.#used, leftBy(this.#view.facts, holding));
+    const { view, movable } = this.#seen;
+    this.#used = subtractAmounts(this.#used, leftBy(view.facts, holding));
+    for (const [id, owner] of movable.owners) if (owner === holding) this.#gone.add(id);
+    this.#freed = undefined;
+  }
+
+  get #taken(): Amounts {
+    const { held } = this.#seen.view.facts;
+    if (held === undefined || this.#gone.size === 0) return this.#used;
+    this.#freed ??= freedBeside(held, this.#gone);
+    return subtractAmounts(this.#used, this.#freed);
   }
 
   /** GPUs that the request needs and the node does not have free. */
   get missing(): number {
-    const { gpuCount, resourceName } = this.#offerClass;
-    return gpuCount - ((this.#view.facts.allocatable[resourceName] ?? 0) - (this.#used[resourceName] ?? 0));
+    const { gpuCount, resourceName } = this.#seen.offerClass;
+    return gpuCount - ((this.#seen.view.facts.allocatable[resourceName] ?? 0) - (this.#taken[resourceName] ?? 0));
   }
 
   /** The place for the request; undefined while there is none. */
   place(resource: OfferClass['members'][number]['resource']): Omit<Preemption, 'victims'> | undefined {
-    const { facts } = this.#view;
+    const { view, offerClass } = this.#seen;
+    const { facts } = view;
     if (this.missing > 0) return undefined;
-    const share = { resource, count: this.#offerClass.gpuCount };
-    const disk = diskFor(this.#market, { ...this.#view, used: this.#used }, share, this.#request);
+    const share = { resource, count: offerClass.gpuCount };
+    const disk = diskFor(this.#market, { ...view, used: this.#taken }, share, this.#request);
     if (disk === undefined) return undefined;
     return {
-      place: { offerClass: this.#offerClass, node: facts.name, diskGbMax: disk.maxGb, diskPersistent: disk.persistent },
+      place: { offerClass, node: facts.name, diskGbMax: disk.maxGb, diskPersistent: disk.persistent },
       takes: takesOf(facts, share, disk.persistent ? 0 : this.#request.diskGb),
     };
   }
@@ -146,20 +177,66 @@ function* rooms(market: Market, request: PlaceRequest, { claimsOn, reservedOn, n
     for (const { node, resource } of offerClass.members) {
       const view = request.only?.has(node) === false ? undefined : market.viewOf(node);
       if (view === undefined) continue;
-      const { interruptible: movable, leaving } = movableOn(view, claimsOn);
+      const movable = movableOn(view, claimsOn);
+      const { leaving, orphaned } = movable;
       const reserved = [...reservedOn(node)];
       const isChosen = ({ key }: ClaimHolding): boolean => reserved.some(({ victims }) => victims.has(key));
-      const [chosen, interruptible] = reserved.length === 0 ? [[], movable] : split(movable, isChosen);
+      const [chosen, interruptible] =
+        reserved.length === 0 ? [[], movable.interruptible] : split(movable.interruptible, isChosen);
       const going = [...leaving.filter(({ leavingSince = now }) => leavingSince + LEAVING_MS > now), ...chosen];
-      if (interruptible.length === 0 && going.length === 0 && !orFree) continue;
-      const open = (): Room => {
-        const room = new Room(market, request, { offerClass, view, reserved });
-        for (const holding of going) room.without(holding);
+      const isComing = going.length > 0 || orphaned.size > 0 || orFree;
+      if (interruptible.length === 0 && !isComing) continue;
+      const open = (victims: readonly ClaimHolding[] = []): Room => {
+        const room = new Room(market, request, { offerClass, view, reserved, movable });
+        for (const holding of going) room.withoutLeaving(holding);
+        for (const holding of victims) room.without(holding);
         return room;
       };
-      yield { offerClass, resource, interruptible, isComing: going.length > 0 || orFree, open, facts: view.facts };
+      yield { offerClass, resource, interruptible, isComing, open, view, movable };
     }
   }
+}
+
+type Opened = ReturnType<typeof rooms> extends Generator<infer T> ? T : never;
+
+/** Who might go together, one after the other, until there is room: always as few as bring one more GPU. */
+function* waysIn({ offerClass, interruptible, view, movable }: Opened, room: Room): Generator<readonly ClaimHolding[]> {
+  const { resourceName } = offerClass;
+  const { facts } = view;
+  if (facts.held === undefined || !isShared(view, resourceName)) {
+    for (const holding of interruptible) {
+      if (holding.claim.resourceName === resourceName && gpusLeftBy(facts, holding) > 0) yield [holding];
+    }
+    return;
+  }
+  // Whoever has the most is not spared first: fewer must go.
+  const order = (a: ClaimHolding, b: ClaimHolding): number => partOf(a) - partOf(b) || newestFirst(b, a);
+  for (;;) {
+    let best: readonly ClaimHolding[] | undefined;
+    for (const way of waysTo(facts.held, resourceName, { gone: room.gone, yielding: movable.yielding, order }))
+      if (best === undefined || isMilder(way, best)) best = way;
+    if (best === undefined) return;
+    yield best;
+  }
+}
+
+/** Those that must go on a node, and no more; undefined when that is not enough, or not milder than what was found. */
+function victimsOn(opened: Opened, best: Preemption | undefined): Preemption | undefined {
+  const { open, resource } = opened;
+  const room = open();
+  const victims: ClaimHolding[] = [];
+  for (const way of waysIn(opened, room)) {
+    victims.push(...way);
+    if (best !== undefined && !isMilder(victims, best.victims)) return undefined;
+    for (const holding of way) room.without(holding);
+    const found = room.place(resource);
+    if (found === undefined) continue;
+    if (victims.length === 1) return { ...found, victims };
+    const oldestFirst = victims.toSorted((a, b) => newestFirst(b, a));
+    const least = leastOf(oldestFirst, (some) => open(some).place(resource) !== undefined);
+    return { ...found, victims: least.toSorted(newestFirst) };
+  }
+  return undefined;
 }
 
 /**
@@ -173,25 +250,8 @@ export function preempt(market: Market, request: PlaceRequest, options: PreemptO
     if (found !== undefined) return { ...found, victims: [] };
   }
   let best: Preemption | undefined;
-  for (const { offerClass, resource, interruptible, open, facts } of all) {
-    const room = open();
-    const victims: ClaimHolding[] = [];
-    let missing = room.missing;
-    let removed = 0;
-    for (const holding of interruptible) {
-      if (holding.claim.resourceName !== offerClass.resourceName) continue;
-      const gpus = gpusLeftBy(facts, holding);
-      if (gpus <= 0) continue;
-      victims.push(holding);
-      missing -= gpus;
-      if (missing > 0) continue;
-      if (best !== undefined && !isMilder(victims, best.victims)) break;
-      for (; removed < victims.length; removed += 1) room.without(victims[removed] ?? holding);
-      const found = room.place(resource);
-      if (found === undefined) continue;
-      best = { ...found, victims };
-      break;
-    }
+  for (const opened of all) {
+    best = victimsOn(opened, best) ?? best;
     if (best !== undefined && options.isAnyGood) return best;
   }
   return best;

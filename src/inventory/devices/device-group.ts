@@ -38,6 +38,8 @@ export interface DeviceGroup {
   readonly located: readonly LocatedDevices[];
   /** All of them. */
   readonly devices: readonly NamedDevice[];
+  /** What the node has of all classes. */
+  readonly supply: DeviceSupply;
   /** By name: the value that all devices have, or the empty string where they differ. */
   readonly attributes: Readonly<Record<string, string>>;
   /** By name: the least, in bytes or pieces. */
@@ -56,6 +58,11 @@ export interface Holder {
   readonly pod: string | undefined;
   /** The instance of the pod. */
   readonly instance: string | undefined;
+  /**
+   * `placed`: the pod is on its node, and names the claim, so it gives the device back when it ends. `over`: it has ended,
+   * and the claim goes next.
+   */
+  readonly stage: 'placed' | 'over' | undefined;
 }
 
 /** What a node has of all classes, and who has it. */
@@ -196,6 +203,7 @@ export function deviceGroup(deviceClass: DeviceClass, supply: DeviceSupply): Dev
     blocked: rest.length - roomFor(left, rest),
     located: [...located.values()],
     devices: own,
+    supply,
     attributes: commonAttributes(all),
     capacity: leastCapacity(all),
   };

@@ -6,11 +6,12 @@ import {
   type ResourceSlice,
 } from '../../kube/devices.ts';
 import { parseQuantity } from '../../kube/quantity.ts';
-import { keyOf, type Pod } from '../../kube/types.ts';
+import { keyOf, type Pod, refOf } from '../../kube/types.ts';
 import { compareText } from '../../lib/compare.ts';
 import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
 import { type HeldDevice, LONGEST_DEVICE_UUID } from '../../resources/instances/held-devices.ts';
 import { instanceOf, podHolding } from '../holdings.ts';
+import { hasStopped } from '../nodes/pod-end.ts';
 import { classGap, deviceGroup, type DeviceGroup, type DeviceSupply, type Holder, isTainted } from './device-group.ts';
 import { counterKey } from './shared-counters.ts';
 import { type Device, devicesOn, newestSlices, poolKey, poolOfSlice, withTaints } from './slices.ts';
@@ -187,7 +188,11 @@ export class DeviceIndex {
       const found = pod && this.#pods.get(pod.key);
       const holding = found?.metadata.uid === pod?.uid && found !== undefined ? podHolding(found) : undefined;
       const [askedAs, requests] = [pod && devices.get(id), holding?.amounts ?? {}];
-      return [{ askedAs, claim: key, requests, pod: pod?.uid, instance: pod?.instance }];
+      const isOver = found === undefined || found.metadata.uid !== pod?.uid || hasStopped(found);
+      const isPlaced =
+        holding !== undefined && found?.status?.extendedResourceClaimStatus?.resourceClaimName === refOf(key).name;
+      const stage = isPlaced ? 'placed' : isOver ? 'over' : undefined;
+      return [{ askedAs, claim: key, requests, pod: pod?.uid, instance: pod?.instance, stage }];
     });
   }
 

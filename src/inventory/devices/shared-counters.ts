@@ -23,7 +23,7 @@ function readNeeds({ pool, device }: NamedDevice): Counters {
 }
 
 /** What a device takes of counters. A slice is read again only when it changes. */
-function needsOf(one: NamedDevice): Readonly<Counters> {
+export function needsOf(one: NamedDevice): Readonly<Counters> {
   const byPool = known.get(one.device) ?? new Map<string, Counters>();
   known.set(one.device, byPool);
   const needs = byPool.get(one.pool) ?? readNeeds(one);
@@ -33,6 +33,10 @@ function needsOf(one: NamedDevice): Readonly<Counters> {
 
 export function take(left: Counters, device: NamedDevice): void {
   for (const [key, amount] of needsOf(device)) left.set(key, (left.get(key) ?? 0) - amount);
+}
+
+export function giveBack(left: Counters, device: NamedDevice): void {
+  for (const [key, amount] of needsOf(device)) left.set(key, (left.get(key) ?? 0) + amount);
 }
 
 export function fits(left: Counters, device: NamedDevice): boolean {
@@ -47,7 +51,7 @@ export function fitTogether(counters: Readonly<Counters>, devices: readonly Name
 }
 
 /** Devices by the GPU that they are of: those that counters link, at one remove or more. */
-function byGpu(devices: readonly NamedDevice[]): NamedDevice[][] {
+export function byGpu(devices: readonly NamedDevice[]): NamedDevice[][] {
   const groups = new Map<string, Set<NamedDevice>>();
   for (const one of devices) {
     const keys = [one.id, ...needsOf(one).keys()];

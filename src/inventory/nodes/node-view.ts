@@ -4,6 +4,7 @@ import { sameJson } from '../../lib/json.ts';
 import { isExtendedResource } from '../../kube/quantity.ts';
 import { addAmounts, type Amounts, toAmounts } from '../amounts.ts';
 import type { DeviceGroup } from '../devices/device-group.ts';
+import { type HeldGpus, heldGpus } from '../devices/held-gpus.ts';
 import { lostPieces, type Rivals, rivalsOf, unplaced, waitingFor } from '../devices/rivals.ts';
 import { groupsFor, NO_DEVICES, type NodeDevices, toldNode } from '../devices/told-node.ts';
 import { makerOn } from '../makers/makers.ts';
@@ -35,6 +36,8 @@ export interface NodeFacts {
   }[];
   /** What one piece of a resource may take of others, because they are parts of the same GPUs. */
   readonly rivals: Rivals;
+  /** The GPUs that slices tell of, and who has what of them; undefined where they tell of none. */
+  readonly held: HeldGpus | undefined;
   /** Whose GPUs count here, and the labels that tell of them. */
   readonly maker: Maker;
   readonly labels: Labels;
@@ -96,6 +99,7 @@ export function nodeFacts(
     capacity: toAmounts(node.status?.capacity),
     ...heldOf(groups, rivals),
     rivals,
+    held: heldGpus(groups, rivals),
     maker,
     labels: node.metadata.labels ?? {},
     images: new Set(node.status?.images?.flatMap(({ names }) => names ?? [])),

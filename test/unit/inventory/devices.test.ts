@@ -525,7 +525,19 @@ describe('preemption of devices', () => {
     const last = one.caches.instances.store.get('default/gpu-3');
     if (last === undefined) throw new Error('There is no such instance.');
     const ending = { reason: 'Stopped' as const, message: '', at: '2026-01-01T00:00:00Z' };
-    one.caches.instances.upsert({ ...last, status: { ...last.status, ending } });
+    const metadata = { ...last.metadata, resourceVersion: '2' };
+    one.caches.instances.upsert({ ...last, metadata, status: { ...last.status, ending } });
     expect(victims(one)).toEqual(['gpu-2']);
+  });
+
+  test('waits for the claim of a pod that has ended, whose instance is gone from the node', () => {
+    const one = full();
+    const [pod] = [...one.caches.pods.store.values()];
+    const [instance] = [...one.caches.instances.store.values()];
+    if (pod === undefined || instance === undefined) throw new Error('The node is empty.');
+    one.caches.pods.remove(pod);
+    one.caches.instances.remove(instance);
+    expect('place' in one.inventory.grant(ON_DEMAND)).toBe(false);
+    expect(victims(one)).toEqual([]);
   });
 });

@@ -358,6 +358,14 @@ describe('preemption', () => {
     expect(inventory.preempt(placeRequest({ gpu: { count: 4 } }))).toMatchObject({ victims: [{ key: 'default/new' }] });
   });
 
+  test('leaves the newest where an older one is needed, and enough', () => {
+    const newest = held('new', 'n', { gpuCount: 2, grantedAt: '2026-01-01T01:00:00Z' });
+    const instances = [held('old', 'n'), newest];
+    const rest = gpuInstance('rest', {}, { claim: claimOn('n', { gpuCount: 2 }), diskPersistent: true });
+    const { inventory } = inventoryOf({ nodes: [gpuNode('n')], instances: [...instances, rest] });
+    expect(inventory.preempt(placeRequest({ gpu: { count: 4 } }))).toMatchObject({ victims: [{ key: 'default/old' }] });
+  });
+
   test('never touches on-demand instances', () => {
     const instances = [gpuInstance('a', {}, { claim: claimOn('n', { gpuCount: 8 }), diskPersistent: true })];
     expect(inventoryOf({ nodes: [gpuNode('n')], instances }).inventory.preempt(onDemand)).toBeUndefined();
