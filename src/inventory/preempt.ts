@@ -48,28 +48,26 @@ function isShared({ facts }: NodeView, resourceName: string): boolean {
   return resourceName in facts.rivals;
 }
 
-/** By view and resource: nodes as they are once what is interruptible on them has ended. */
+/** By view and resources: nodes as they are once what is interruptible on them has ended. */
 const yielded = new WeakMap<NodeView, Map<string, NodeView | undefined>>();
 
 /** The node without the interruptible instances on this resource, and on parts of its GPUs; undefined when there are none. */
 function yieldedOn(view: NodeView, resourceName: string, claimsOn: ClaimsOn): NodeView | undefined {
+  const { facts } = view;
+  const names = new Set([resourceName, ...Object.keys(facts.rivals[resourceName] ?? {})]);
+  const of = [...names].toSorted().join(' ');
   const known = yielded.get(view) ?? new Map<string, NodeView | undefined>();
   yielded.set(view, known);
-  if (!known.has(resourceName)) {
-    const { facts } = view;
+  if (!known.has(of)) {
     const { interruptible, yielding } = movableOn(view, claimsOn);
-    const names = new Set([resourceName, ...Object.keys(facts.rivals[resourceName] ?? {})]);
     const able = isShared(view, resourceName) ? new Set(yielding.values()) : interruptible;
     const leaving = new Set([...able].filter(({ claim }) => names.has(claim.resourceName)));
     const gone = new Set([...yielding].flatMap(([id, owner]) => (leaving.has(owner) ? id : [])));
     const freed = facts.held === undefined ? {} : freedBeside(facts.held, gone);
     const left = [freed, ...[...leaving].map((holding) => leftBy(facts, holding))];
-    known.set(
-      resourceName,
-      leaving.size === 0 ? undefined : { ...view, used: left.reduce(subtractAmounts, view.used) },
-    );
+    known.set(of, leaving.size === 0 ? undefined : { ...view, used: left.reduce(subtractAmounts, view.used) });
   }
-  return known.get(resourceName);
+  return known.get(of);
 }
 
 /** How many more on-demand instances with this share a node would take: interruptible ones end for them. */
@@ -79,18 +77,25 @@ export function placesByPreemption(view: NodeView, share: Share, claimsOn: Claim
 }
 
 /** The part of a GPU that one piece of a claim is. */
-function partOf({ claim: { gpuShare = '1' } }: ClaimHolding): number {
+function partOf({ claim: { gpuShare } }: ClaimHolding): number {
+  if (gpuShare === undefined) return 1;
   const [parts = 1, all = 1] = gpuShare.split('/').map(Number);
   return parts / all;
+}
+
+function largestPart(victims: readonly ClaimHolding[]): number {
+  return victims.reduce((most, one) => Math.max(most, partOf(one)), 0);
+}
+
+function oldestGrant(victims: readonly ClaimHolding[]): string {
+  return victims.reduce((first, { claim: { grantedAt } }) => (grantedAt < first ? grantedAt : first), '~');
 }
 
 /** Whether fewer instances must go, or as many with smaller parts of GPUs, or as many that came later. */
 function isMilder(victims: readonly ClaimHolding[], than: readonly ClaimHolding[]): boolean {
   if (victims.length !== than.length) return victims.length < than.length;
-  const [part, other] = [victims, than].map((all) => Math.max(...all.map(partOf)));
-  if (part !== other) return (part ?? 0) < (other ?? 0);
-  const [oldest, otherOldest] = [victims, than].map((all) => all.toSorted(newestFirst).at(-1)?.claim.grantedAt ?? '');
-  return (oldest ?? '') > (otherOldest ?? '');
+  const [part, other] = [largestPart(victims), largestPart(than)];
+  return part === other ? oldestGrant(victims) > oldestGrant(than) : part < other;
 }
 
 /** A node as a request sees it. */
@@ -199,44 +204,79 @@ function* rooms(market: Market, request: PlaceRequest, { claimsOn, reservedOn, n
 
 type Opened = ReturnType<typeof rooms> extends Generator<infer T> ? T : never;
 
-/** Who might go together, one after the other, until there is room: always as few as bring one more GPU. */
-function* waysIn({ offerClass, interruptible, view, movable }: Opened, room: Room): Generator<readonly ClaimHolding[]> {
-  const { resourceName } = offerClass;
-  const { facts } = view;
-  if (facts.held === undefined || !isShared(view, resourceName)) {
-    for (const holding of interruptible) {
-      if (holding.claim.resourceName === resourceName && gpusLeftBy(facts, holding) > 0) yield [holding];
-    }
-    return;
-  }
-  // Whoever has the most is not spared first: fewer must go.
-  const order = (a: ClaimHolding, b: ClaimHolding): number => partOf(a) - partOf(b) || newestFirst(b, a);
-  for (;;) {
-    let best: readonly ClaimHolding[] | undefined;
-    for (const way of waysTo(facts.held, resourceName, { gone: room.gone, yielding: movable.yielding, order }))
-      if (best === undefined || isMilder(way, best)) best = way;
-    if (best === undefined) return;
-    yield best;
+/** The first of the newest that leave so many GPUs of a resource, and then the others one by one. */
+function* newestOf({ interruptible, offerClass, view }: Opened, missing: number): Generator<readonly ClaimHolding[]> {
+  let first: ClaimHolding[] = [];
+  let left = missing;
+  for (const holding of interruptible) {
+    const gpus = holding.claim.resourceName === offerClass.resourceName ? gpusLeftBy(view.facts, holding) : 0;
+    if (gpus <= 0) continue;
+    first.push(holding);
+    left -= gpus;
+    if (left > 0) continue;
+    yield first;
+    first = [];
   }
 }
 
-/** Those that must go on a node, and no more; undefined when that is not enough, or not milder than what was found. */
-function victimsOn(opened: Opened, best: Preemption | undefined): Preemption | undefined {
+// A search looks at every node, and few of them change between two searches.
+const mildest = new WeakMap<NodeView, Map<string, readonly ClaimHolding[] | undefined>>();
+
+/** Those of whom the fewest must go for one more device of a resource; undefined when none would do. */
+function mildestWay({ offerClass, view, movable }: Opened, gone: ReadonlySet<string>) {
+  const { resourceName } = offerClass;
+  const { yielding, orphaned } = movable;
+  const known = mildest.get(view) ?? new Map<string, readonly ClaimHolding[] | undefined>();
+  mildest.set(view, known);
+  const isFirst = gone.size === orphaned.size;
+  if (isFirst && known.has(resourceName)) return known.get(resourceName);
+  // Whoever has the most is not spared first: fewer must go.
+  const order = (a: ClaimHolding, b: ClaimHolding): number => partOf(a) - partOf(b) || newestFirst(b, a);
+  let best: readonly ClaimHolding[] | undefined;
+  for (const way of view.facts.held === undefined
+    ? []
+    : waysTo(view.facts.held, resourceName, { gone, yielding, order }))
+    if (best === undefined || isMilder(way, best)) best = way;
+  if (isFirst) known.set(resourceName, best);
+  return best;
+}
+
+/** Who might go, one after the other, until there is room: always as few as bring one more GPU. */
+function* waysIn(opened: Opened, room: Room): Generator<readonly ClaimHolding[]> {
+  if (!isShared(opened.view, opened.offerClass.resourceName)) {
+    yield* newestOf(opened, room.missing);
+    return;
+  }
+  for (let way = mildestWay(opened, room.gone); way !== undefined; way = mildestWay(opened, room.gone)) yield way;
+}
+
+interface Found {
+  preemption: Preemption;
+  opened: Opened;
+}
+
+/** Those that may go for a place on a node; undefined when none do, or when it is not milder than what was found. */
+function foundOn(opened: Opened, best: Found | undefined): Found | undefined {
   const { open, resource } = opened;
   const room = open();
   const victims: ClaimHolding[] = [];
   for (const way of waysIn(opened, room)) {
     victims.push(...way);
-    if (best !== undefined && !isMilder(victims, best.victims)) return undefined;
+    if (best !== undefined && !isMilder(victims, best.preemption.victims)) return undefined;
     for (const holding of way) room.without(holding);
-    const found = room.place(resource);
-    if (found === undefined) continue;
-    if (victims.length === 1) return { ...found, victims };
-    const oldestFirst = victims.toSorted((a, b) => newestFirst(b, a));
-    const least = leastOf(oldestFirst, (some) => open(some).place(resource) !== undefined);
-    return { ...found, victims: least.toSorted(newestFirst) };
+    const place = room.place(resource);
+    if (place !== undefined) return { preemption: { ...place, victims }, opened };
   }
   return undefined;
+}
+
+/** The same without those whom the others make needless: whoever has run longest stays first. */
+function needed({ preemption, opened: { open, resource } }: Found): Preemption {
+  const { victims } = preemption;
+  if (victims.length === 1) return preemption;
+  const oldestFirst = victims.toSorted((a, b) => newestFirst(b, a));
+  const least = leastOf(oldestFirst, (some) => open(some).place(resource) !== undefined);
+  return { ...preemption, victims: least.toSorted(newestFirst) };
 }
 
 /**
@@ -249,10 +289,10 @@ export function preempt(market: Market, request: PlaceRequest, options: PreemptO
     const found = isComing ? open().place(resource) : undefined;
     if (found !== undefined) return { ...found, victims: [] };
   }
-  let best: Preemption | undefined;
+  let best: Found | undefined;
   for (const opened of all) {
-    best = victimsOn(opened, best) ?? best;
-    if (best !== undefined && options.isAnyGood) return best;
+    best = foundOn(opened, best) ?? best;
+    if (best !== undefined && options.isAnyGood) break;
   }
-  return best;
+  return best && needed(best);
 }

@@ -90,17 +90,19 @@ export function* waysTo<T>(
     const ofGpu = [...gpu.devices].filter(({ id }) => yielding.has(id) && !gone.has(id));
     if (ofGpu.length === 0) continue;
     const left = leftOn(held, gpu, gone);
-    const all = [...new Set(ofGpu.flatMap(({ id }) => yielding.get(id) ?? []))].toSorted(order);
     for (const one of own) {
       if (!gpu.devices.has(one) || isTainted(one.device)) continue;
+      const isHad = held.holders.has(one.id) && !gone.has(one.id);
+      const lacking = [...needsOf(one)].flatMap(([key, need]) => ((left.get(key) ?? 0) < need ? key : []));
+      const inTheWay = ofGpu.filter((other) => other === one || lacking.some((key) => needsOf(other).has(key)));
+      const all = [...new Set(inTheWay.flatMap(({ id }) => yielding.get(id) ?? []))].toSorted(order);
       const comes = (leaving: readonly T[]): boolean => {
         const more = new Map(left);
-        const given = ofGpu.filter(({ id }) => leaving.some((who) => who === yielding.get(id)));
+        const given = inTheWay.filter(({ id }) => leaving.some((who) => who === yielding.get(id)));
         for (const device of given) giveBack(more, device);
-        const isHad = held.holders.has(one.id) && !gone.has(one.id) && !given.includes(one);
-        return !isHad && fits(more, one);
+        return (!isHad || given.includes(one)) && fits(more, one);
       };
-      if (!comes([]) && comes(all)) yield leastOf(all, comes);
+      if (all.length > 0 && comes(all) && !comes([])) yield leastOf(all, comes);
     }
   }
 }

@@ -55,10 +55,11 @@ export function byGpu(devices: readonly NamedDevice[]): NamedDevice[][] {
   const groups = new Map<string, Set<NamedDevice>>();
   for (const one of devices) {
     const keys = [one.id, ...needsOf(one).keys()];
-    const joined = new Set([one]);
-    for (const group of new Set(keys.flatMap((key) => groups.get(key) ?? [])))
-      for (const other of group) joined.add(other);
-    for (const other of joined) for (const key of [other.id, ...needsOf(other).keys()]) groups.set(key, joined);
+    const [joined = new Set<NamedDevice>(), ...others] = new Set(keys.flatMap((key) => groups.get(key) ?? []));
+    for (const other of [one, ...others.flatMap((group) => [...group])]) {
+      joined.add(other);
+      for (const key of [other.id, ...needsOf(other).keys()]) groups.set(key, joined);
+    }
   }
   return [...new Set(groups.values())].map((group) => [...group]);
 }
