@@ -25,8 +25,8 @@ function counters(from: number, parts: number, processors: number): Record<strin
   };
 }
 
-function devicesOf(gpu: string): Device[] {
-  const attributes = { productName: { string: 'NVIDIA A100-SXM4-80GB' }, driverVersion: { version: '580.95.5' } };
+function devicesOf(gpu: string, product: string): Device[] {
+  const attributes = { productName: { string: product }, driverVersion: { version: '580.95.5' } };
   const whole = {
     name: gpu,
     attributes: { ...attributes, type: { string: 'gpu' } },
@@ -45,13 +45,16 @@ function devicesOf(gpu: string): Device[] {
 }
 
 /** Counters and devices must stand in different slices of one pool. */
-export function migNode(nodeName: string, gpus: number): ResourceSlice[] {
+export function migNode(nodeName: string, gpus: number, product = 'NVIDIA A100-SXM4-80GB'): ResourceSlice[] {
   const names = Array.from({ length: gpus }, (_, index) => `gpu-${index}`);
   const spec = { driver: DRIVER, nodeName, pool: { name: nodeName, generation: 1, resourceSliceCount: 2 } };
   const sets = names.map((name) => ({ name, counters: counters(0, PARTS, PROCESSORS) }));
   return [
     { metadata: { name: `${nodeName}-counters` }, spec: { ...spec, sharedCounters: sets } },
-    { metadata: { name: `${nodeName}-devices` }, spec: { ...spec, devices: names.flatMap(devicesOf) } },
+    {
+      metadata: { name: `${nodeName}-devices` },
+      spec: { ...spec, devices: names.flatMap((gpu) => devicesOf(gpu, product)) },
+    },
   ];
 }
 

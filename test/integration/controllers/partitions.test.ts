@@ -6,6 +6,7 @@ import { DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES } from '../../../src/k
 import { type Pod, PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
+import { boundAfter } from '../../support/bound-after.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
 import { addNode, sellDevices, sliceNode } from '../../support/http/fleet.ts';
 import { KINDS, migClass, migNode } from '../../support/mig-node.ts';
@@ -17,6 +18,8 @@ import { waitFor } from '../../support/wait-for.ts';
 // Two GPUs of a simulated node, with the MIG slices that an A100 can have: the real scheduler gives them out.
 
 const LABEL = 'berth.dev/test-partitions';
+/** No other node of the cluster has it: an instance that waits is content with the same GPUs of another pool. */
+const PRODUCT = 'TEST A100-SXM4-80GB';
 const SOLD = '2g.20gb';
 const ROUNDS = 8;
 /** Of each kind, how many two GPUs have. */
@@ -42,7 +45,7 @@ beforeAll(async () => {
     await client.create(DEVICE_CLASSES, migClass(classOf(kind), kind));
     ends.push(() => client.delete(DEVICE_CLASSES, { name: classOf(kind) }));
   }
-  for (const slice of migNode(node.metadata.name, 2)) {
+  for (const slice of migNode(node.metadata.name, 2, PRODUCT)) {
     await client.create(RESOURCE_SLICES, slice);
     ends.push(() => client.delete(RESOURCE_SLICES, slice.metadata));
   }
@@ -127,7 +130,7 @@ it('offers whole GPUs, and each profile by its part of one', async () => {
   await areAll(ALL, 'the offers');
   expect(await offer('gpu')).toMatchObject({ gpu_memory_mb: 80 * 1024, isolation: 'whole' });
   expect(await offer(SOLD)).toMatchObject({
-    gpu_name: `NVIDIA-A100-SXM4-80GB-MIG-${SOLD}`,
+    gpu_name: `${PRODUCT.replace(' ', '-')}-MIG-${SOLD}`,
     gpu_memory_mb: 20 * 1024,
     isolation: 'mig',
   });
@@ -159,11 +162,11 @@ it('offers as many as the scheduler then places, whatever others have', async ()
   }
 });
 
-async function rent(name: string, kind: string): Promise<void> {
+async function rent(name: string, kind: string, type: 'OnDemand' | 'Interruptible' = 'OnDemand'): Promise<void> {
   // Other nodes of the cluster have such GPUs too.
   const offerId = (await offer(kind))?.id;
   const metadata = { namespace: tenant.name, name };
-  await tenant.client.create(GPU_INSTANCES, { metadata, spec: { type: 'OnDemand', offerId } } as never);
+  await tenant.client.create(GPU_INSTANCES, { metadata, spec: { type, offerId } } as never);
 }
 
 async function isIn(name: string, state: string): Promise<void> {
@@ -208,5 +211,59 @@ it('rents whole GPUs and slices that are asked for at once, and takes from each 
   const whole = devices.filter((device) => /^gpu-\d$/.test(device));
   expect(devices.filter((device) => whole.some((one) => device.startsWith(`${one}-`)))).toEqual([]);
   for (const { name } of wanted) await call('DELETE', `/instances/${name}`);
+  await areAll(ALL, 'all to be free');
+});
+
+/** The device of each instance that runs, by name. */
+async function devicesByName(): Promise<Map<string, string>> {
+  return new Map((await rented()).map(({ metadata, status }) => [metadata.name, status?.devices?.[0]?.device ?? '']));
+}
+
+/** Who ends for an on-demand instance, and in how many milliseconds after that it has its device. */
+async function displace(urgent: string, kind: string, others: readonly string[]) {
+  const { client, name: namespace } = tenant;
+  const ask = () => rent(urgent, kind);
+  const found = await boundAfter({ client, namespace, urgent, others, ask });
+  await isIn(urgent, 'running');
+  return found;
+}
+
+it('ends the slices of one GPU for a whole one, one whole GPU for a slice, and nobody else', async () => {
+  await areAll(ALL, 'all');
+  await rent('kept', '3g.40gb');
+  await isIn('kept', 'running');
+  await waitFor('slices to be left beside it', async () => (await offer('gpu'))?.available === 1);
+  const slices = Array.from({ length: (await offer('1g.10gb'))?.available ?? 0 }, (_, index) => `part-${index}`);
+  for (const name of slices) await rent(name, '1g.10gb', 'Interruptible');
+  for (const name of slices) await isIn(name, 'running');
+  const devices = await waitFor('devices of all', async () => {
+    const found = await devicesByName();
+    return slices.every((name) => found.get(name) !== '') && found;
+  });
+  const gpu = devices.get('kept')?.startsWith('gpu-0') === true ? 'gpu-1' : 'gpu-0';
+  const ofGpu = slices.filter((name) => devices.get(name)?.startsWith(gpu) === true);
+  expect(ofGpu).toHaveLength(7);
+  const whole = await displace('whole', 'gpu', slices);
+  expect(whole.ended).toEqual(ofGpu.toSorted());
+  await waitFor('the device of the whole one', async () => (await devicesByName()).get('whole') === gpu);
+  for (const name of slices.filter((one) => !ofGpu.includes(one))) await isIn(name, 'running');
+  for (const name of ['kept', 'whole', ...slices]) await call('DELETE', `/instances/${name}`);
+  await areAll(ALL, 'all to be free');
+
+  const holders = ['first', 'second'];
+  for (const name of holders) {
+    await rent(name, 'gpu', 'Interruptible');
+    await isIn(name, 'running');
+  }
+  const slice = await displace('slice', '1g.10gb', holders);
+  expect(slice.ended).toEqual(['second']);
+  await isIn('first', 'running');
+  const took = [whole.ms, slice.ms];
+  process.stdout.write(
+    `on demand had its device ${took.map(Math.round).join(' and ')} ms after the last program's end\n`,
+  );
+  // Whatever else the machine does, one of them shows how long it takes.
+  expect(Math.min(...took)).toBeLessThan(2000);
+  for (const name of ['slice', ...holders]) await call('DELETE', `/instances/${name}`);
   await areAll(ALL, 'all to be free');
 });
