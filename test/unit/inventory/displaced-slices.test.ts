@@ -118,6 +118,14 @@ describe('a whole GPU', () => {
   });
 });
 
+test('two whole GPUs are taken from those who have slices of one and from who has the other', () => {
+  const { inventory } = node(3, [{ device: 'gpu-2', type: 'OnDemand' }, { device: 'gpu-1' }, ...SEVEN]);
+  const request = { ...requestFor('gpu'), gpu: { count: 2, isolation: 'whole' as const } };
+  expect(inventory.preempt(request)?.victims).toHaveLength(8);
+  const { inventory: smaller } = node(2, [{ device: 'gpu-1', type: 'OnDemand' }, ...SEVEN]);
+  expect(smaller.preempt(request)).toBeUndefined();
+});
+
 describe('a slice', () => {
   test('is taken from the holder of a whole GPU, the newest', () => {
     const world = node(2, [{ device: 'gpu-1' }, { device: 'gpu-0' }]);
