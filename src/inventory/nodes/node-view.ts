@@ -140,7 +140,9 @@ export function largestOf(facts: NodeFacts): readonly GpuResource[] {
 }
 
 function portion(facts: NodeFacts, { resource, count }: Share): number {
-  const whole = largestOf(facts).reduce((sum, { total, weight }) => sum + total * weight, 0);
+  // A GPU that is out of service for a while keeps its part: it could not be let when it is back.
+  const all = ({ total, resourceName }: GpuResource): number => Math.max(total, facts.capacity[resourceName] ?? 0);
+  const whole = largestOf(facts).reduce((sum, one) => sum + all(one) * one.weight, 0);
   return whole === 0 ? 0 : (count * resource.weight) / whole;
 }
 

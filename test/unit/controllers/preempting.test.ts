@@ -8,7 +8,7 @@ import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/inst
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import type { NetworkPolicy } from '../../../src/kube/network-policy.ts';
 import { cacheOf, controllerWorld, held } from '../../support/controller-world.ts';
-import { A100, claimOn, gpuInstance, gpuNode } from '../../support/inventory-world.ts';
+import { A100, claimOn, gpuInstance, gpuNode, gpuPool } from '../../support/inventory-world.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -71,6 +71,26 @@ test('nobody ends for an image that came to no container of the tenant lately', 
   });
   await ask('two', 'other:1');
   expect(told()).toHaveLength(1);
+});
+
+test.each([
+  ['as much', '0', 'other'],
+  ['more', '3', undefined],
+])('nobody ends for an offer while the same GPUs are free in a pool that costs %s', async (_what, price, pool) => {
+  const made = world();
+  const [own] = [...made.pools.store.values()];
+  const prices = [{ product: A100, onDemand: price, interruptible: '0' }];
+  const other = gpuPool('other', { ...own?.spec, nodeSelector: { tier: 'other' }, prices });
+  made.pools.upsert({ ...other, metadata: { ...other.metadata, uid: 'uid-other', resourceVersion: '5' } });
+  const node = gpuNode('elsewhere', { labels: { tier: 'other' } });
+  made.nodes.upsert({ ...node, metadata: { ...node.metadata, uid: 'uid-elsewhere', resourceVersion: '5' } });
+  const offers = made.inventory.offers().filter(({ gpuCount }) => gpuCount === 1);
+  const offerId = offers.find((one) => one.pool === own?.metadata.name)?.id;
+  const one = held(gpuInstance('one', { offerId, image: 'debian:12' }));
+  made.instances.upsert({ ...one, metadata: { ...one.metadata, namespace: 'attacker' } });
+  await made.reconcile('one', 'attacker');
+  expect(made.told()).toHaveLength(pool === undefined ? 1 : 0);
+  expect(made.asked('one').status?.claim?.pool).toBe(pool);
 });
 
 test('the deletion of the instance whose image did not come changes nothing', async () => {

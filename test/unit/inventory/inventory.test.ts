@@ -112,6 +112,16 @@ describe('what counts as free', () => {
     expect(new Set(ones.map(({ id }) => id)).size).toBe(2);
   });
 
+  test('a GPU that is out of service keeps its part of the node, by which it is let when it is back', () => {
+    const node = gpuNode('n', { allocatable: { 'nvidia.com/gpu': '7' } });
+    const ill = {
+      ...node,
+      status: { ...node.status, capacity: { ...node.status?.allocatable, 'nvidia.com/gpu': '8' } },
+    };
+    const [one] = inventoryOf({ nodes: [ill] }).inventory.offers();
+    expect(one).toMatchObject({ gpuCount: 1, available: 7, cpuCores: 8, memoryMbHost: 65_536 });
+  });
+
   test('CPU that other pods took limits the places too', () => {
     const busy = { ...gpuPod('cpu', 'n', { gpus: 0 }) };
     const spec = { containers: [{ name: 'c', resources: { requests: { cpu: '60' } } }], nodeName: 'n' };

@@ -458,6 +458,23 @@ function isSamePlace(place: Place, other: Place | undefined): boolean {
   return place.node === other?.node && place.offerClass.id === other.offerClass.id;
 }
 
+/**
+ * A free place of GPUs that are those of the offer that the owner named, and cost no more. A start that waits takes it, so
+ * nobody may end for a first look that asks for the one offer.
+ */
+function freeElsewhere(
+  { offered, instance }: Observed,
+  supply: ReturnType<typeof supplyFor>,
+  { terms, request }: { terms: Terms<OverBudget>; request: PlaceRequest },
+) {
+  if (offered === undefined || request.rented !== undefined || offered.gpus.offerId !== instance.spec.offerId)
+    return undefined;
+  const { gpus: rented, pricePerHour: perHour, currency } = offered;
+  const wider = { ...request, rented, maxPrice: request.maxPrice ?? { perHour, currency } };
+  const found = admission(supply, { ...terms, preempt: () => undefined }, wider);
+  return 'place' in found ? found : undefined;
+}
+
 /** It is the turn of this instance: what it gets, or what must make room first. */
 async function takeTurn(
   run: Run,
@@ -484,7 +501,8 @@ async function takeTurn(
     },
   };
   const supply = supplyFor(run);
-  const found = admission(supply, terms, request);
+  const first = admission(supply, terms, request);
+  const found = 'preemption' in first ? (freeElsewhere(observed, supply, { terms, request }) ?? first) : first;
   if ('overGpus' in found) {
     const { over } = overCeilings(supply, { namespace, limit }, asking.request);
     return waitForTenant(run, found.overGpus.message, { ...asking, gpus: over });
