@@ -9,6 +9,7 @@ import { TENANT_POLICIES, type TenantPolicy } from '../../../src/resources/tenan
 import { parseDuration } from '../../../src/resources/schema.ts';
 import { startOf } from '../../../src/resources/pod/owner.ts';
 import type { Claim } from '../../../src/resources/instances/claim.ts';
+import { sameJson } from '../../../src/lib/json.ts';
 import {
   type KubeObject,
   NODES,
@@ -49,6 +50,9 @@ const CEILING_MS = 60_000;
 const DONE: ReadonlySet<string> = new Set(['Expired', 'Idle', 'Completed']);
 const FAILED: ReadonlySet<string> = new Set(['ContainerFailed', 'ImagePullFailed', 'NoCapacity']);
 
+/** Ends that nobody wanted, after which an instance comes back. */
+const TAKEN_AWAY: ReadonlySet<string> = new Set(['Preempted', 'NodeLost', 'GPUUnhealthy']);
+
 /** Ends after which no node is avoided. */
 const BY_OWNER: ReadonlySet<string> = new Set(['Stopped', 'Expired', 'Idle', 'Completed']);
 
@@ -57,6 +61,8 @@ interface Until<T> {
   value: T;
   to: number;
 }
+
+type Price = GpuPool['spec']['prices'][number];
 
 interface Ceiling {
   max: number;
@@ -125,7 +131,7 @@ export class Owners {
   readonly #rentals = new Map<string, Rental>();
   readonly #troubles = new Map<string, { from: number; to: number; mayEnd: boolean }[]>();
   /** Prices of one GPU, by pool. */
-  readonly #prices = new Map<string, Until<string>[]>();
+  readonly #prices = new Map<string, Until<Price>[]>();
   /** GPUs that a tenant may have at once, by namespace, and since when it may have no more. */
   readonly #ceilings = new Map<string, Ceiling>();
   /** The same of GB of its disks. */
@@ -269,10 +275,10 @@ export class Owners {
     const known = this.#prices.get(metadata.name) ?? [];
     const last = known.at(-1);
     const [price] = spec.prices;
-    if (price === undefined || last?.value === price.onDemand) return;
+    if (price === undefined || sameJson(last?.value, price)) return;
     if (last !== undefined) last.to = this.#now;
     this.#repricedAt = this.#now;
-    this.#prices.set(metadata.name, [...known, { value: price.onDemand, to: Infinity }]);
+    this.#prices.set(metadata.name, [...known, { value: price, to: Infinity }]);
   }
 
   #see(before: GpuInstance | undefined, after: GpuInstance | undefined): void {
@@ -377,6 +383,7 @@ export class Owners {
     this.#mustBeAskedFor(rental);
     this.#mustCost(rental, claim);
     this.#mustFit(rental, claim);
+    this.#mustBeReady(rental, claim);
     this.#mustNotPass(rental, claim);
     this.#grantedAt.set(rental.namespace, this.#now);
   }
@@ -441,6 +448,17 @@ export class Owners {
     if (granted > capacity) this.#blame(1, `${name} is granted what others have: ${granted} GPUs of ${node}`);
   }
 
+  /** No place is granted on a node that said for some time that it is not ready, or said nothing. */
+  #mustBeReady({ name }: Rental, { node, grantedAt }: Claim): void {
+    const ready = this.#api.find(NODES, { name: node })?.status?.conditions?.find(({ type }) => type === 'Ready');
+    if (ready === undefined || ready.status === 'True') return;
+    const since = Date.parse(ready.lastTransitionTime ?? '');
+    // The write of a grant may be on its way for long.
+    const at = Math.min(this.#now, Date.parse(grantedAt));
+    if (this.#watch.decidedBy(since) + MARGIN_MS < at)
+      this.#blame(7, `${name} gets a place on ${node}, which is not ready for ${(at - since) / 1000} s`);
+  }
+
   /** An instance that is over starts only because its owner wants that. */
   #mustBeAskedFor({ name, over, askedAt, editedAt }: Rental): void {
     if (over === undefined) return;
@@ -457,7 +475,7 @@ export class Owners {
     const { name, isOnDemand, prices } = rental;
     const asked = (this.#prices.get(pool) ?? [])
       .filter(isRecent)
-      .map(({ value }) => (isOnDemand ? Number(value) : 0.5));
+      .map(({ value }) => Number(isOnDemand ? value.onDemand : value.interruptible));
     if (!asked.some((one) => Math.abs(one * gpuCount - price) < 0.001))
       this.#blame(
         10,
@@ -475,6 +493,8 @@ export class Owners {
     const { state, reason } = instanceState(after);
     const isOver = (state === 'stopped' || state === 'failed') && (DONE.has(reason) || FAILED.has(reason));
     rental.over = isOver ? (rental.over ?? { at: this.#now, reason }) : undefined;
+    if ((state === 'stopped' || state === 'failed') && TAKEN_AWAY.has(reason))
+      this.#blame(9, `${rental.name} is said to be ${state}, and comes back by itself: ${reason}`);
     if (ending === undefined || ending === before?.status?.ending?.reason) return;
     this.#honour(rental, after);
     rental.mayAvoid ||= !BY_OWNER.has(ending);
