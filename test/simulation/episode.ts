@@ -6,6 +6,7 @@ import type { Violation } from './judge/judge.ts';
 import type { Act } from './people/acts.ts';
 import { slicedIn } from './nodes/sliced.ts';
 import { dayMs, LAST_LOOK_MS, type Plan, planActs, planDeviceActs } from './people/plan.ts';
+import { planScenes } from './people/scenes.ts';
 import { People } from './people/perform.ts';
 import { World } from './world.ts';
 
@@ -32,7 +33,9 @@ export function actsOf(seed: number, plan: Plan): Act[] {
   const acts = planActs(new Chance(seed ^ 0xac75 ^ (firstDay << 16)), plan);
   const sliced = [...slicedIn({ seed, nodes, firstDay }).nodes];
   const ofDevices = planDeviceActs(new Chance(seed ^ 0xde71ce ^ (firstDay << 16)), plan, sliced, acts.length + 1);
-  return [...acts, ...ofDevices].toSorted((a, b) => a.at - b.at || a.id - b.id);
+  const all = [...acts, ...ofDevices];
+  const scenes = planScenes(new Chance(seed ^ 0x5ce9e ^ (firstDay << 16)), plan, acts, all.length + 1);
+  return [...all, ...scenes].toSorted((a, b) => a.at - b.at || a.id - b.id);
 }
 
 /** One world, from the first rental until everything is deleted and billed. */

@@ -4,14 +4,27 @@ import type { Plan } from './people/plan.ts';
 export const USUAL: Plan = {
   tenants: 4,
   nodes: 4,
-  rentals: 30,
+  rentals: 20,
   spanMs: 8 * 60_000,
   days: 1,
   firstDay: 0,
   faults: 30,
+  scenes: 4,
 };
 
-const HALF: Plan = { tenants: 50, nodes: 125, rentals: 55, spanMs: 20 * 60_000, days: 183, firstDay: 0, faults: 9 };
+/** A world in which nothing comes together on purpose. */
+export const PLAIN: Plan = { ...USUAL, rentals: 30, scenes: 0 };
+
+const HALF: Plan = {
+  tenants: 50,
+  nodes: 125,
+  rentals: 55,
+  spanMs: 20 * 60_000,
+  days: 183,
+  firstDay: 0,
+  faults: 9,
+  scenes: 0,
+};
 
 /** A year of a thousand GPUs, whose nights are skipped, in two halves: one for each of two cores. */
 export const YEAR: readonly Plan[] = [HALF, { ...HALF, days: 182, firstDay: 183 }];

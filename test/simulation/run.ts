@@ -1,10 +1,10 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import type { Plan } from './people/plan.ts';
 import { plantAll } from './planted/run.ts';
-import { USUAL, YEAR } from './plans.ts';
+import { YEAR } from './plans.ts';
 import { type Job, type Result, runJobs } from './pool.ts';
 import { say } from './say.ts';
+import { planOf } from './seeds.ts';
 import { Tally } from './tally.ts';
 
 const DAY_MS = 86_400_000;
@@ -44,9 +44,10 @@ function options() {
 }
 
 /** Whatever seeds come, until the time is over. */
-function* newJobs(plan: Plan, looks: number, hours: number): Iterable<Job> {
+function* newJobs(looks: number, hours: number): Iterable<Job> {
   const end = performance.now() + hours * 3_600_000;
-  for (let seed = Math.floor(Date.now() / 1000); performance.now() < end; seed += 1) yield { seed, plan, looks };
+  for (let seed = Math.floor(Date.now() / 1000); performance.now() < end; seed += 1)
+    yield { seed, plan: planOf(seed), looks };
 }
 
 function tell({ seed, picture, starts, lives, simulated }: Result): void {
@@ -67,8 +68,8 @@ async function main(): Promise<void> {
   const known = seed ?? (year ? Math.floor(Date.now() / 1000) : undefined);
   const jobs =
     known === undefined
-      ? newJobs(USUAL, looks, hours)
-      : (year ? YEAR : [USUAL]).map((plan) => ({ seed: known, plan, looks }));
+      ? newJobs(looks, hours)
+      : (year ? YEAR : [planOf(known)]).map((plan) => ({ seed: known, plan, looks }));
   const tally = new Tally();
   await runJobs(jobs, { processes: availableParallelism(), limitMs: LIMIT_MS }, (result) => {
     tell(result);

@@ -1,5 +1,8 @@
+import type { Plan } from './people/plan.ts';
+import { PLAIN, USUAL } from './plans.ts';
+
 /**
- * Seeds of usual worlds in which something went wrong once, and what. They are tried before new ones. A seed is another
+ * Seeds of plain worlds in which something went wrong once, and what. They are tried before new ones. A seed is another
  * world once the plan of what people do changes, so each fault that was mended has a test of its own, too.
  */
 export const FAILED_ONCE: readonly { seed: number; what: string }[] = [
@@ -17,3 +20,10 @@ export const FAILED_ONCE: readonly { seed: number; what: string }[] = [
   { seed: 208, what: 'a bill lacked the UUIDs of devices whose slice was away when they were given back' },
   { seed: 2, what: 'nobody looked at the instance of a pod that ended without its labels and owner' },
 ];
+
+const PLAIN_SEEDS: ReadonlySet<number> = new Set(FAILED_ONCE.map(({ seed }) => seed));
+
+/** What a world of this seed is like: those in which something went wrong before there were scenes stay as they were. */
+export function planOf(seed: number): Plan {
+  return PLAIN_SEEDS.has(seed) ? PLAIN : USUAL;
+}

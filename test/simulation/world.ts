@@ -239,6 +239,18 @@ export class World {
     this.time.afterPlain(ms, () => this.setWeather({}));
   }
 
+  /** The API server is away for so long, and has forgotten then what it could tell watches of before. */
+  restartServer(ms: number): void {
+    for (const { link } of this.processes) link.endWatches('cut');
+    this.time.afterPlain(ms, () => this.cluster.api.compact());
+  }
+
+  /** The replicas that do not lead hear of nothing for so long. */
+  stallOthers(ms: number): void {
+    this.judge.disturb(ms);
+    for (const one of this.controllers) if (one !== this.leader) one.link.stall(ms);
+  }
+
   setWeather(weather: Partial<Weather>): void {
     this.#weather = { ...FAIR, ...weather };
     for (const { link } of this.processes) link.weather = this.#weather;

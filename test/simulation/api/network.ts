@@ -54,6 +54,14 @@ interface Response {
   body: AsyncIterable<Chunk>;
 }
 
+/** What becomes of one write, besides what the weather does. */
+interface Fate {
+  /** Milliseconds that it is on its way longer. */
+  heldMs?: number;
+  /** It is done, and the connection breaks before the answer. */
+  isLost?: boolean;
+}
+
 const BOOKMARK_MS = 60_000;
 
 function broken(code: string): Error {
@@ -154,11 +162,6 @@ export class Link {
   calls = 0;
   /** When its process last renewed the lease of the controllers; -1: never. */
   ledAt = -1;
-  /**
-   * Called once, right before the next write of anything but a lease is sent. Answers with the milliseconds that the
-   * write is on its way, besides what the weather says.
-   */
-  atNextWrite: (() => number) | undefined;
   readonly #api: ApiServer;
   readonly #time: VirtualTime;
   readonly #chance: Chance;
@@ -166,6 +169,10 @@ export class Link {
   /** Who this process is in the lease of the controllers; undefined before it had that. */
   #identity: string | undefined;
   #isMarking = false;
+  /** What happens right before a write is sent, and how many writes come before that one. */
+  #before: { skips: number; call: () => Fate } | undefined;
+  /** Nothing comes by its watches until then. */
+  #stalledUntil = 0;
 
   constructor({ api, time, chance, clock, onStray }: LinkDeps) {
     this.clock = clock;
@@ -189,7 +196,28 @@ export class Link {
   }
 
   watchLag(): number {
-    return this.#chance.between(...this.weather.watchLagMs);
+    return Math.max(this.#stalledUntil - this.#time.elapsed, this.#chance.between(...this.weather.watchLagMs));
+  }
+
+  /** Its watches are of an API server that hears of nothing for so long. */
+  stall(ms: number): void {
+    this.#stalledUntil = this.#time.elapsed + ms;
+  }
+
+  /** Calls once, right before a write of anything but a lease is sent: the next one, or the one after so many. */
+  beforeWrite(skips = 0, call: () => Fate): void {
+    this.#before = { skips, call };
+  }
+
+  #fateOfWrite(): Fate {
+    const before = this.#before;
+    if (before === undefined) return {};
+    if (before.skips > 0) {
+      before.skips -= 1;
+      return {};
+    }
+    this.#before = undefined;
+    return before.call();
   }
 
   /** All watches break, end in good order, or are told that their version is too old. */
@@ -211,12 +239,7 @@ export class Link {
         return;
       }
       const isLease = call.path.includes('/leases/');
-      let heldMs = 0;
-      if (call.method !== 'GET' && !isLease && this.atNextWrite !== undefined) {
-        const { atNextWrite } = this;
-        this.atNextWrite = undefined;
-        heldMs = atNextWrite();
-      }
+      const { heldMs = 0, isLost: isCut = false } = call.method === 'GET' || isLease ? {} : this.#fateOfWrite();
       if (call.method !== 'GET' && !isLease) this.#mustHold(call);
       const onAbort = (): void => reject(call.signal.reason as Error);
       call.signal.addEventListener('abort', onAbort, { once: true });
@@ -237,7 +260,7 @@ export class Link {
         if (call.signal.aborted && chance.is(0.5)) return;
         const sent = this.#carryOut(call);
         sent.headers['date'] = new Date(this.#time.wall).toUTCString();
-        const isLost = weather.lost > 0 && chance.is(weather.lost);
+        const isLost = isCut || (weather.lost > 0 && chance.is(weather.lost));
         if (isLost && !(sent.body instanceof WatchStream)) answer(() => reject(broken('ECONNRESET')), oneWay);
         else answer(() => resolve(sent), oneWay);
       });

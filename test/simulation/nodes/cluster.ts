@@ -92,9 +92,25 @@ export class Cluster {
     if (this.api.find(NODES, { name }) === undefined) machine.register();
     this.#deps.witness.silent(name, false);
     this.#deps.witness.away(name, false);
+    machine.setUnready(false);
     machine.turnOn();
     machine.answer();
     this.#keepers.markReady(name);
+  }
+
+  /** The kubelet says that it starts nothing. The taint follows when Kubernetes gets to it. */
+  setUnready(name: string, taintedAfterMs: number): void {
+    this.machines.get(name)?.setUnready(true);
+    this.#keepers.markUnready(name);
+    this.#deps.time.afterPlain(taintedAfterMs, () => this.#keepers.taintUnready(name));
+  }
+
+  setReady(name: string): void {
+    const machine = this.machines.get(name);
+    if (machine?.isUnready !== true) return;
+    machine.setUnready(false);
+    // Of one that does not answer, its next report says it.
+    if (machine.answers) this.#keepers.markReady(name);
   }
 
   cordon(name: string, unschedulable: boolean): void {

@@ -200,6 +200,20 @@ export class Keepers {
     }
   }
 
+  /** The kubelet says that it is not ready. */
+  markUnready(name: string): void {
+    const { api, time } = this.#deps;
+    api.change(NODES, { name }, (node) => withCondition(node, 'False', time.seconds));
+  }
+
+  /** Kubernetes keeps others from a node that says that it is not ready. */
+  taintUnready(name: string): void {
+    this.#deps.api.change(NODES, { name }, (node) => {
+      const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
+      return ready?.status === 'False' ? withTaint(node, NOT_READY) : node;
+    });
+  }
+
   markReady(name: string): void {
     const { api, time } = this.#deps;
     api.change(NODES, { name }, (node) => withReady(node, 'True', time.seconds));
@@ -218,19 +232,28 @@ export class Keepers {
 }
 
 const UNREACHABLE = 'node.kubernetes.io/unreachable';
+const NOT_READY = 'node.kubernetes.io/not-ready';
 
-function withReady(node: Node, status: 'True' | 'Unknown', at: string): Node {
+const REASONS = { True: 'KubeletReady', False: 'KubeletNotReady', Unknown: 'NodeStatusUnknown' } as const;
+
+/** The node with another condition, and with the taints that it has. */
+function withCondition(node: Node, status: keyof typeof REASONS, at: string): Node {
   const others = node.status?.conditions?.filter(({ type }) => type !== 'Ready') ?? [];
   const known = node.status?.conditions?.find(({ type }) => type === 'Ready');
   if (known?.status === status) return node;
-  const reason = status === 'True' ? 'KubeletReady' : 'NodeStatusUnknown';
+  const reason = REASONS[status];
   const ready = { type: 'Ready', status, reason, message: reason, lastTransitionTime: at, lastHeartbeatTime: at };
-  const kept = node.spec?.taints?.filter(({ key }) => key !== UNREACHABLE) ?? [];
-  const effects = ['NoSchedule', 'NoExecute'] as const;
-  const taints = status === 'True' ? kept : [...kept, ...effects.map((effect) => ({ key: UNREACHABLE, effect }))];
-  return {
-    ...node,
-    spec: { ...node.spec, taints },
-    status: { ...node.status, conditions: [...others, ready] },
-  };
+  return { ...node, status: { ...node.status, conditions: [...others, ready] } };
+}
+
+/** The node with the taints of others, and with these. */
+function withTaint({ spec, ...node }: Node, own: string | undefined): Node {
+  const kept = spec?.taints?.filter(({ key }) => key !== UNREACHABLE && key !== NOT_READY) ?? [];
+  const effects = own === undefined ? [] : (['NoSchedule', 'NoExecute'] as const);
+  return { ...node, spec: { ...spec, taints: [...kept, ...effects.map((effect) => ({ key: own, effect }))] } } as Node;
+}
+
+function withReady(node: Node, status: 'True' | 'Unknown', at: string): Node {
+  const next = withCondition(node, status, at);
+  return next === node ? node : withTaint(next, status === 'True' ? undefined : UNREACHABLE);
 }

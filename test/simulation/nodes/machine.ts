@@ -49,7 +49,7 @@ interface Tended {
 /** How long a container takes to end once it is asked to. */
 const QUICK_STOP: readonly [number, number] = [200, 2_000];
 const LAST_WORDS_MS = 60;
-/** A kubelet that cannot prepare the devices of a pod tries again. */
+/** A kubelet that cannot prepare the devices of a pod, or is not ready, tries again. */
 const PREPARE_MS = 2_000;
 const EVICTED = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' } as const;
 
@@ -73,6 +73,8 @@ export class Machine {
   readonly #images = new Set<string>();
   readonly #sick = new Set<string>();
   readonly driver: Driver | undefined;
+  /** Its kubelet starts nothing. What runs goes on, and may end. */
+  #isUnready = false;
   #isSilent = false;
   #isOff = false;
 
@@ -162,6 +164,14 @@ export class Machine {
       ...node,
       status: { ...node.status, ...(allocatable && { allocatable }), ...(images && { images }) },
     }));
+  }
+
+  get isUnready(): boolean {
+    return this.#isUnready;
+  }
+
+  setUnready(isUnready: boolean): void {
+    this.#isUnready = isUnready;
   }
 
   /** Nothing is heard of it. Its containers run on. */
@@ -299,6 +309,7 @@ export class Machine {
       const now = api.find(PODS, pod.metadata);
       if (now?.metadata.uid !== uid) return;
       if (now.metadata.deletionTimestamp !== undefined) this.#meet(now);
+      else if (this.#isUnready) time.afterPlain(PREPARE_MS, () => this.#meet(now, before));
       else this.#admit(now, before);
     });
   }

@@ -58,13 +58,20 @@ export type Act = { id: number; at: number } & (
   | { do: 'hideSlices'; node: number; forMs: number }
   | { do: 'relabel'; node: number; driver: string }
   | { do: 'ceil'; tenant: number; gpus: number | undefined; diskGb: number | undefined }
-  | { do: 'reprice'; pool: number; price: string }
+  | { do: 'reprice'; pool: number; price: string; interruptible?: string }
   | { do: 'unpool'; forMs: number }
   | { do: 'kill' | 'stopLeader' | 'killFront' }
-  | { do: 'killAtWrite'; arrivesAfterMs: number }
+  | { do: 'killAtWrite'; arrivesAfterMs: number; skips?: number }
+  | { do: 'stall'; forMs: number }
+  | { do: 'unready'; node: number; forMs: number; taintedAfterMs: number }
   | { do: 'setClock'; aheadMs: number; forMs: number }
-  | { do: 'freeze'; forMs: number; atWrite: boolean }
-  | { do: 'storm'; kinds: ('refused' | 'failed' | 'lost' | 'slow' | 'lag' | 'blind' | 'away')[]; forMs: number }
+  | { do: 'freeze'; forMs: number; atWrite: boolean; skips?: number; breaks?: boolean }
+  | {
+      do: 'storm';
+      kinds: ('refused' | 'failed' | 'lost' | 'slow' | 'lag' | 'blind' | 'away')[];
+      forMs: number;
+      restarts?: boolean;
+    }
   | { do: 'watches'; how: 'cut' | 'end' | 'expire'; compacts: boolean }
 );
 

@@ -34,6 +34,8 @@ interface Told {
   uid: string | undefined;
 }
 
+/** Troubles of nodes of which no program ends. */
+const RUNS_ON: ReadonlySet<string> = new Set(['hideSlices', 'unready']);
 /** Acts and fields of which no program ends. */
 const WORDS: ReadonlySet<string> = new Set(['repeat', 'again', 'session', 'ask', 'start', 'forge']);
 const HARMLESS: ReadonlySet<string> = new Set(['displayName', 'image', 'maxPrice', 'diskPolicy', 'onExpiry']);
@@ -82,7 +84,7 @@ export class People {
   /** The judge hears of what may end a program. */
   #tell(act: Act): void {
     const { judge } = this.#world;
-    if ('node' in act && 'forMs' in act) judge.troubled(`node-${act.node}`, act.forMs, act.do !== 'hideSlices');
+    if ('node' in act && 'forMs' in act) judge.troubled(`node-${act.node}`, act.forMs, !RUNS_ON.has(act.do));
     if (act.do === 'unpool')
       for (const node of this.#world.cluster.machines.keys()) judge.troubled(node, act.forMs, true);
     if (!('of' in act) || (act.do === 'edit' && HARMLESS.has(act.field))) return;
@@ -97,6 +99,7 @@ export class People {
     for (const { clock } of this.#world.processes) clock.thaw();
     for (const machine of cluster.machines.values()) {
       cluster.restore(machine.name);
+      cluster.setReady(machine.name);
       if (cluster.api.find(NODES, { name: machine.name }) === undefined) machine.register();
       cluster.cordon(machine.name, false);
       for (let gpu = 0; gpu < machine.shape.gpus; gpu += 1) machine.setSick(gpu, false);
@@ -292,7 +295,8 @@ export class People {
         return;
       case 'reprice':
         for (const name of [`pool-${act.pool}`, `pool-${act.pool}${SLICED}`]) {
-          const spec = { prices: [{ product: '*', onDemand: act.price, interruptible: '0.5' }] };
+          const { price: onDemand, interruptible = '0.5' } = act;
+          const spec = { prices: [{ product: '*', onDemand, interruptible }] };
           if (name.endsWith(SLICED) && api.find(GPU_POOLS, { name }) === undefined) return;
           api.merge<GpuPool>(GPU_POOLS, { name }, { spec });
         }
@@ -309,11 +313,11 @@ export class People {
       case 'killAtWrite': {
         const { leader } = world;
         if (leader === undefined) return;
-        leader.link.atNextWrite = () => {
-          if (leader !== world.leader) return 0;
+        leader.link.beforeWrite(act.skips, () => {
+          if (leader !== world.leader) return {};
           world.killLeader();
-          return act.arrivesAfterMs;
-        };
+          return { heldMs: act.arrivesAfterMs };
+        });
         return;
       }
       case 'setClock':
@@ -326,15 +330,27 @@ export class People {
           world.freezeLeader(act.forMs);
           return;
         }
-        leader.link.atNextWrite = () => {
-          if (leader === world.leader) world.freezeLeader(act.forMs);
-          return 0;
-        };
+        leader.link.beforeWrite(act.skips, () => {
+          if (leader !== world.leader) return {};
+          world.freezeLeader(act.forMs);
+          return { isLost: act.breaks === true };
+        });
         return;
       }
       case 'storm':
         world.storm(Object.assign({}, ...act.kinds.map((kind) => STORMS[kind])) as Partial<Weather>, act.forMs);
+        if (act.restarts === true) world.restartServer(act.forMs);
         return;
+      case 'stall':
+        world.stallOthers(act.forMs);
+        return;
+      case 'unready': {
+        const machine = cluster.machines.get(`node-${act.node}`);
+        if (machine === undefined || !machine.answers) return;
+        cluster.setUnready(machine.name, act.taintedAfterMs);
+        time.afterPlain(act.forMs, () => cluster.setReady(machine.name));
+        return;
+      }
       case 'watches':
         world.judge.disturb(0);
         if (act.compacts) api.compact();

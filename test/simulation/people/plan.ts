@@ -14,6 +14,8 @@ export interface Plan {
   firstDay: number;
   /** Faults of nodes, of the API server and of leaders, for each hundred rentals. */
   faults: number;
+  /** Times that acts come together on purpose. */
+  scenes: number;
 }
 
 /** Longer than any world. */
@@ -32,7 +34,7 @@ export function dayMs({ spanMs }: Plan): number {
 }
 
 /** How much of each kind of act a world has: a mix of everything finds less than worlds that differ. */
-class Mood {
+export class Mood {
   readonly #chance: Chance;
   readonly #shares = new Map<string, number>();
 
@@ -54,7 +56,7 @@ class Mood {
   }
 }
 
-type NewAct = Act extends infer T ? (T extends Act ? Omit<T, 'id'> : never) : never;
+export type NewAct = Act extends infer T ? (T extends Act ? Omit<T, 'id'> : never) : never;
 
 function rental(chance: Chance, mood: Mood, { tenants }: Plan, at: number): NewAct {
   const runs = chance.is(0.15);

@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { USUAL } from '../plans.ts';
 import { type Job, type Result, runJobs } from '../pool.ts';
 import { say } from '../say.ts';
+import { planOf } from '../seeds.ts';
 import { PLANTED } from './faults.ts';
 
 const HOOKS = fileURLToPath(new URL('hooks.ts', import.meta.url));
@@ -13,7 +13,10 @@ const LIMIT_MS = 600_000;
 
 /** Runs worlds with one fault until it shows. Its modules are loaded with it, so it has a process of its own. */
 async function plant(name: string): Promise<Result | undefined> {
-  const jobs = Array.from({ length: SEEDS }, (_, index): Job => ({ seed: index + 1, plan: USUAL, looks: 0 }));
+  const jobs = Array.from({ length: SEEDS }, (_, index): Job => {
+    const seed = index + 1;
+    return { seed, plan: planOf(seed), looks: 0 };
+  });
   const env = { ...process.env, BERTH_PLANTED_FAULT: name };
   const options = { processes: 1, env, execArgv: ['--import', HOOKS], limitMs: LIMIT_MS };
   const shown: Result[] = [];
