@@ -8,7 +8,7 @@ export const USUAL: Plan = {
   spanMs: 8 * 60_000,
   days: 1,
   firstDay: 0,
-  faults: 30,
+  faults: 45,
   scenes: 4,
 };
 

@@ -112,22 +112,8 @@ const prices: Scene = (stage, at) => {
   if (chance.is(0.6)) stage.add({ at: at + chance.between(60 * SECOND_MS, 120 * SECOND_MS), ...falls });
 };
 
-/** Answers of writes are lost while many want the same, and watches lag. */
-const lostGrants: Scene = (stage, at) => {
-  const { chance } = stage;
-  const forMs = chance.between(8 * SECOND_MS, 25 * SECOND_MS);
-  stage.add({ at: at + chance.between(-1_000, 500), do: 'storm', kinds: ['blind'], forMs });
-  stage.crowd(at, { product: chance.int(0, 1) });
-  for (let count = chance.int(0, 3); count > 0; count -= 1) {
-    const of = stage.living(at);
-    if (of === undefined) continue;
-    stage.add({ at: at - chance.between(5 * SECOND_MS, 20 * SECOND_MS), do: 'stop', of });
-    stage.add({ at: at + chance.between(0, 2_000), do: 'start', of });
-  }
-};
-
-/** Whoever leads next hears of nothing, while many get a place, most of them once more. */
-const staleSuccessor: Scene = (stage, at) => {
+/** A crowd stands still for a moment, and most of it starts again at once. Answers when that begins. */
+function crowdThatStartsAgain(stage: Stage, at: number): number {
   const { chance } = stage;
   const starts = at + 35 * SECOND_MS;
   for (const of of stage.crowd(at, { product: chance.int(0, 1), interruptible: false }, true)) {
@@ -135,6 +121,21 @@ const staleSuccessor: Scene = (stage, at) => {
     stage.add({ at: starts - chance.between(10 * SECOND_MS, 15 * SECOND_MS), do: 'stop', of });
     stage.add({ at: starts + chance.between(0, 1_500), do: 'start', of });
   }
+  return starts;
+}
+
+/** Answers of writes are lost while many start, and watches lag. */
+const lostGrants: Scene = (stage, at) => {
+  const { chance } = stage;
+  const starts = crowdThatStartsAgain(stage, at);
+  const forMs = chance.between(8 * SECOND_MS, 25 * SECOND_MS);
+  stage.add({ at: starts + chance.between(-1_000, 500), do: 'storm', kinds: ['blind'], forMs });
+};
+
+/** Whoever leads next hears of nothing, while many get a place once more. */
+const staleSuccessor: Scene = (stage, at) => {
+  const { chance } = stage;
+  const starts = crowdThatStartsAgain(stage, at);
   const from = starts + chance.between(0, 1_500);
   stage.add({ at: from, do: 'stall', forMs: chance.between(10 * SECOND_MS, 40 * SECOND_MS) });
   const leaves = from + chance.between(300, 3_000);
