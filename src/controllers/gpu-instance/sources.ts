@@ -98,6 +98,7 @@ function lineSource(deps: InstanceDeps): Source {
     start(add) {
       for (const instance of deps.stores.instances.by('waiting', 'true')) {
         if (isPlaceComing(instance)) deps.line.expect(keyOf(instance), instance);
+        else deps.line.recall(keyOf(instance), instance);
       }
       const alarm = new LineAlarm(deps, add);
       return () => alarm.stop();

@@ -65,6 +65,9 @@ interface Known {
 /** Waiters that one look wakes. What they do changes the inventory, and the next look wakes others. */
 const WAKE_LIMIT = 64;
 
+/** How long a new leader gives nobody what may be for others that it has not looked at, milliseconds. */
+const FIRST_LOOKS_MS = 10_000;
+
 /** How long one look for preemptions may hold up everything else, milliseconds. The next look goes on there. */
 const LOOK_MS = 50;
 
@@ -95,6 +98,9 @@ export class WaitingLine {
   /** Ranks of instances that are expected, by key, and until when, monotonic milliseconds. */
   readonly #expected = new Map<string, string>();
   #expectedUntil = Number.POSITIVE_INFINITY;
+  /** Instances that waited when this leader began, by key, until each was looked at; until when, monotonic milliseconds. */
+  readonly #unlooked = new Map<string, { rank: string; product: string | undefined }>();
+  #unlookedUntil = Number.POSITIVE_INFINITY;
   /** The offers that the groups were made from. */
   #classes: object | undefined;
   /** Where the next look for preemptions begins, if the last had no time for all. */
@@ -168,6 +174,28 @@ export class WaitingLine {
   expect(key: string, instance: GpuInstance): void {
     this.#expected.set(key, rankOf(instance));
     this.#expectedUntil = this.#clock.monotonic() + LEAVING_MS;
+  }
+
+  /** An instance waited when this leader began, whose first looks end in any order: that of a disk takes longer. */
+  recall(key: string, instance: GpuInstance): void {
+    const product = instance.status?.rented?.gpus?.product ?? instance.spec.gpu?.product;
+    this.#unlooked.set(key, { rank: rankOf(instance), product });
+    this.#unlookedUntil = this.#clock.monotonic() + FIRST_LOOKS_MS;
+  }
+
+  /** A look at an instance has ended, in whatever way. */
+  lookedAt(key: string): void {
+    if (this.#unlooked.delete(key)) this.#onChange();
+  }
+
+  /** Whether GPUs that are free for an instance may be for one before it that the leader has not looked at yet. */
+  isEarly(key: string, instance: GpuInstance, { product }: Pick<Place['offerClass'], 'product'>): boolean {
+    this.#refresh();
+    if (this.#unlooked.size === 0 || this.#reserved.get(key) !== undefined) return false;
+    const own = rankOf(instance);
+    for (const [other, unlooked] of this.#unlooked)
+      if (other !== key && unlooked.rank < own && (unlooked.product ?? product) === product) return true;
+    return false;
   }
 
   /** The place that is reserved for an instance. */
@@ -337,7 +365,11 @@ export class WaitingLine {
 
   /** When a place or an instance that is waited for is to be looked at again, monotonic milliseconds; Infinity for never. */
   get staleAt(): number {
-    return Math.min(this.#reserved.staleAt, this.#expected.size === 0 ? Number.POSITIVE_INFINITY : this.#expectedUntil);
+    return Math.min(
+      this.#reserved.staleAt,
+      this.#expected.size === 0 ? Number.POSITIVE_INFINITY : this.#expectedUntil,
+      this.#unlooked.size === 0 ? Number.POSITIVE_INFINITY : this.#unlookedUntil,
+    );
   }
 
   /** The instances that may fail for want of a place: they do as soon as nothing is about to become free. */
@@ -364,7 +396,9 @@ export class WaitingLine {
     for (const key of lapsed) this.#lapsed.add(key);
     const isOver = this.#expected.size > 0 && now >= this.#expectedUntil;
     if (isOver) this.#expected.clear();
-    return lapsed.length > 0 || isOver;
+    const isLate = this.#unlooked.size > 0 && now >= this.#unlookedUntil;
+    if (isLate) this.#unlooked.clear();
+    return lapsed.length > 0 || isOver || isLate;
   }
 
   /** The groups that may preempt, in an order of their own, from one on. */

@@ -1,7 +1,7 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { instanceSources, priorityOf } from '../../../src/controllers/gpu-instance/sources.ts';
-import { controllerWorld } from '../../support/controller-world.ts';
-import type { GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
+import { controllerWorld, held } from '../../support/controller-world.ts';
+import type { GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
@@ -17,6 +17,61 @@ test('an instance that waits for a place, a change of its spec or its end comes 
   expect(of(settled, {})).toBe('low');
   expect(of(settled, { generation: 2 })).toBe('normal');
   expect(of(settled, { deletionTimestamp: '2026-01-01T00:00:00Z' })).toBe('normal');
+});
+
+describe('a new leader whose first looks end in any order', () => {
+  /** Two that wait for the eight GPUs of the one node; `last` waits for others where it names a product. */
+  const takeover = (product?: string) => {
+    const made = controllerWorld();
+    const condition = { type: 'Claimed', status: 'False', reason: 'WaitingForCapacity', message: '' };
+    const waits = (name: string, waitingSince: string, gpu: GpuInstanceSpec['gpu']) => {
+      const status = { waitingSince, conditions: [condition] } as GpuInstanceStatus;
+      return held(gpuInstance(name, { gpu }, status));
+    };
+    made.instances.upsert(waits('first', '2026-01-01T00:00:00.000Z', { count: 8, ...(product && { product }) }));
+    made.instances.upsert(waits('second', '2026-01-01T00:00:10.000Z', { count: 8 }));
+    const woken: string[] = [];
+    const stops = instanceSources(made.deps).map((source) => source.start((key) => woken.push(key)));
+    const claimed = (name: string) => made.instances.store.get(`default/${name}`)?.status?.claim !== undefined;
+    return { ...made, woken, claimed, stop: () => stops.forEach((stop) => void stop()) };
+  };
+
+  test('gives nobody what may be for one that has waited longer', async () => {
+    const { reconcile, claimed, stop } = takeover();
+    await reconcile('second');
+    expect(claimed('second')).toBe(false);
+    await reconcile('first');
+    expect([claimed('first'), claimed('second')]).toEqual([true, false]);
+    stop();
+  });
+
+  test('gives it to the next when the first look at the other has failed, or does not end', async () => {
+    const failed = takeover();
+    await failed.reconcile('second');
+    failed.woken.length = 0;
+    failed.deps.ceilingsOf = () => {
+      throw new Error('The API server is away.');
+    };
+    await expect(failed.reconcile('first')).rejects.toThrow('away');
+    await failed.clock.advance(1_000);
+    expect(failed.woken).toContain('default/second');
+    failed.stop();
+    const slow = takeover();
+    await slow.reconcile('second');
+    slow.woken.length = 0;
+    await slow.clock.advance(11_000);
+    expect(slow.woken).toContain('default/second');
+    await slow.reconcile('second');
+    expect(slow.claimed('second')).toBe(true);
+    slow.stop();
+  });
+
+  test('makes nobody wait for one that wants other GPUs', async () => {
+    const { reconcile, claimed, stop } = takeover('NVIDIA-H100');
+    await reconcile('second');
+    expect(claimed('second')).toBe(true);
+    stop();
+  });
 });
 
 test('a quota wakes the instances of its namespace alone', () => {

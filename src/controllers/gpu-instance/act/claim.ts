@@ -520,6 +520,10 @@ async function takeTurn(
       refusalOfQuota(run, asking, place, settings);
     if (refused !== undefined) return refused;
   }
+  if (!('refusal' in found) && deps.line.isEarly(key, asking.instance, placeOf(found).offerClass)) {
+    waitForMore(run, asking, request);
+    return { waiting: LATER };
+  }
   // A place that others have ended for is billed from its grant.
   const isAsked = !('refusal' in found) && !isByPreemption(run, instance);
   const overUnbilled = isAsked ? refusalOfUnbilled(run, asking, placeOf(found)) : undefined;

@@ -71,5 +71,7 @@ export async function reconcileInstance(run: Run): Promise<Result> {
     run.deps.line.pause(run.key);
     run.deps.tenantLine.remove(run.key);
     throw error;
+  } finally {
+    run.deps.line.lookedAt(run.key);
   }
 }
