@@ -2,7 +2,6 @@ import { type Amounts, addAmounts } from '../../inventory/amounts.ts';
 import { diskRefusal, gpuRefusal } from '../../inventory/ceilings.ts';
 import type { PlaceRequest } from '../../inventory/grant.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
-import { diskUse } from '../../inventory/tenant-disks.ts';
 import { rankOf } from '../../caches/line-order.ts';
 import { refOf } from '../../kube/types.ts';
 import { compareText } from '../../lib/compare.ts';
@@ -14,6 +13,7 @@ import { meterBegan } from '../../resources/instances/meter.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
 import type { ControllerStores } from '../stores.ts';
 import type { LimitOf } from '../tenants/tenant-ceilings.ts';
+import { disksOf, gpusOf } from './coming-places.ts';
 import { quotaRefusal } from './decide/refusals/quota.ts';
 import type { WaitingLine } from './waiting-line.ts';
 
@@ -229,8 +229,7 @@ export class TenantLine {
   #serveDisks(namespace: string, before?: GpuInstance): void {
     const waiters = this.#inOrder(namespace, before).filter(([, { over }]) => over?.some((one) => 'diskGb' in one));
     if (waiters.length === 0) return;
-    const { ceilingsOf, stores, inventory } = this.#deps;
-    const [limit, use] = [ceilingsOf(namespace), diskUse(stores, inventory, namespace)];
+    const [limit, use] = [this.#deps.ceilingsOf(namespace), disksOf(this.#deps, namespace)];
     const fits = (gb: number): boolean => diskRefusal(limit, use, { namespace, gb }) === undefined;
     for (const [key, waiter] of waiters) {
       const found = waiter.over?.find((one) => 'diskGb' in one && fits(one.diskGb));
@@ -290,7 +289,7 @@ export class TenantLine {
 
   #takesGpus(namespace: string): (wanted: GpuShare) => boolean {
     const limit = this.#deps.ceilingsOf(namespace);
-    const held = [...this.#deps.inventory.heldBy(namespace)];
+    const held = gpusOf(this.#deps, namespace);
     return takerOf<GpuShare>((taken, wanted) => gpuRefusal(limit, [...held, ...taken], wanted) !== undefined);
   }
 

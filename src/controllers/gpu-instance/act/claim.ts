@@ -14,10 +14,9 @@ import { requestsOf, takesOf } from '../../../inventory/nodes/node-view.ts';
 import { whyOpen } from '../../../inventory/network/words.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
 import type { OfferClass } from '../../../inventory/offers.ts';
-import { type DiskUse, diskUse } from '../../../inventory/tenant-disks.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { ForbiddenError, NotFoundError } from '../../../kube/errors.ts';
-import { keyOf, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, refOf } from '../../../kube/types.ts';
+import { keyOf, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '../../../kube/types.ts';
 import { sameJson } from '../../../lib/json.ts';
 import type { Claim, GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { storedOf } from '../../../resources/pod/claim-on-pod.ts';
@@ -48,8 +47,8 @@ import { claimOf, endedStatus, payersOf } from '../decide/transitions.ts';
 import { nodesOfVolume } from '../decide/volume-nodes.ts';
 import { waitingSince } from '../decide/waiting-since.ts';
 import type { WithStored } from './observe.ts';
+import { disksOf, gpusOf } from '../coming-places.ts';
 import type { OverMeans, TenantLine } from '../tenant-line.ts';
-import type { WaitingLine } from '../waiting-line.ts';
 import { leaveLines, type Run } from './run.ts';
 import { tryStart } from './try-start.ts';
 import { type Claimed, claimOnPod, claimWith, findClaimed, mayClaimOnPod, writeClaim } from './write-claim.ts';
@@ -196,22 +195,6 @@ function besides({ over = [] }: Asking, { offerClass }: Place): OverMeans[] {
   return over.filter(({ offer }) => offer !== offerClass.id);
 }
 
-/** What others leave for other instances of a tenant whose statuses do not say so yet. */
-function unshownPlaces({ deps: { line, stores }, key }: Run, tenant: string): ReturnType<WaitingLine['placesIn']> {
-  return line.placesIn(tenant, key).filter((place) => !stores.instances.get(place.key)?.status?.reserved);
-}
-
-/** What the disks of a tenant take without that of this instance, with those of all starts that others leave a place for. */
-function disksBeside(run: Run, tenant: string): DiskUse {
-  const { stores, inventory } = run.deps;
-  const use = diskUse(stores, inventory, tenant, run.key);
-  const coming = unshownPlaces(run, tenant).filter(
-    (place) =>
-      stores.disks.get(keyOf({ namespace: tenant, name: diskNameOf({ metadata: refOf(place.key) }) })) === undefined,
-  );
-  return { ...use, gb: coming.reduce((sum, { request }) => sum + request.diskGb, use.gb) };
-}
-
 /** An instance that waits for room for the disk that a start in this place would make. One that is there stays in use. */
 function refusalOfDisk(
   run: Run,
@@ -221,7 +204,7 @@ function refusalOfDisk(
 ): Waits | undefined {
   if (limit.diskGb === undefined || !place.diskPersistent || disk !== undefined) return undefined;
   const { namespace = '' } = asking.instance.metadata;
-  const refused = diskRefusal(limit, disksBeside(run, namespace), { namespace, gb });
+  const refused = diskRefusal(limit, disksOf(run.deps, namespace, run.key), { namespace, gb });
   const over = [{ offer: place.offerClass.id, diskGb: gb }, ...besides(asking, place)];
   return refused && waitForTenant(run, refused.message, { ...asking, over });
 }
@@ -387,10 +370,7 @@ function supplyFor(run: Run): Pick<Inventory, 'grant' | 'sharesFor' | 'heldBy'> 
   return {
     grant: (wanted) => line.grant(run.key, wanted),
     sharesFor: (wanted) => inventory.sharesFor(wanted),
-    heldBy: (tenant) => [
-      ...inventory.heldBy(tenant, run.key),
-      ...unshownPlaces(run, tenant).map(({ offerClass }) => gpuShareOf(offerClass)),
-    ],
+    heldBy: (tenant) => gpusOf(run.deps, tenant, run.key),
   };
 }
 

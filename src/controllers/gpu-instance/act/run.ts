@@ -1,3 +1,4 @@
+import { refOf } from '../../../kube/types.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import type { NetworkPolicy } from '../../../kube/network-policy.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
@@ -104,6 +105,9 @@ export interface Run {
 
 /** The instance waits neither for GPUs nor for room of its tenant. */
 export function leaveLines({ deps, key }: Pick<Run, 'deps' | 'key'>): void {
+  const isLeft = deps.line.reserved(key) !== undefined;
   deps.line.remove(key);
   deps.tenantLine.remove(key);
+  // What was to come for it counted for its tenant.
+  if (isLeft) deps.tenantLine.serve(refOf(key).namespace ?? '');
 }
