@@ -4,7 +4,7 @@ import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.
 import { tenantLimitSpecSchema } from '../../../src/resources/tenants/tenant-limit.ts';
 import { held } from '../../support/controller-world.ts';
 import { settle } from '../../support/fake-clock.ts';
-import { A100, claimOn, gpuInstance, gpuNode, gpuPod, gpuPool } from '../../support/inventory-world.ts';
+import { A100, claimOn, gpuInstance, gpuNode, gpuPod, gpuPool, placeRequest } from '../../support/inventory-world.ts';
 import { goldPolicy, policyWorld } from '../../support/policy-world.ts';
 
 const L4 = 'NVIDIA-L4';
@@ -122,6 +122,25 @@ describe('an instance that waits for a ceiling of its tenant', () => {
     reading.resolve();
     await looking;
     expect(nodeOf('old')).toBeDefined();
+  });
+
+  test('is not woken for what others leave for its tenant, also before a status says so, and is when that is left', async () => {
+    const { waits, reconcile, instances, inventory, line, deps, reasonOf, woken } = worldOf({ gpus: [{ max: 8 }] });
+    waits('owner', 1, EIGHT);
+    waits('old', 2, EIGHT);
+    const owner = instances.store.get('default/owner') ?? expect.unreachable();
+    const request = placeRequest(EIGHT);
+    const granted = inventory.grant(request);
+    if (!('place' in granted)) return expect.unreachable();
+    line.add('default/owner', owner, request);
+    line.hold('default/owner', { place: granted.place, takes: {} });
+    await reconcile('old');
+    expect(reasonOf('old')).toBe('TenantLimit');
+    deps.tenantLine.serve('default');
+    expect(woken).toEqual([]);
+    instances.remove(owner);
+    await reconcile('owner');
+    expect(woken).toEqual(['default/old']);
   });
 
   test('is woken also when the place that another one is to get becomes one of another kind', async () => {
