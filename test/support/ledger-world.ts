@@ -290,7 +290,7 @@ export class LedgerWorld {
       fence: { wrote: nothing, deleted: nothing },
       events: { record: nothing },
       inventory: { undecided: nothing, forget: nothing, written: nothing },
-      line: { remove: nothing },
+      line: { remove: nothing, reserved: nothing },
       tenantLine: { remove: nothing },
       unrecorded: { markRecorded: nothing },
       config: { ssh: SSH },
