@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { PODS } from '../../src/kube/types.ts';
 import { REAL_NODE } from '../../tools/cluster/built/real-node.ts';
 import type { BuiltE2eCluster } from '../e2e/support/built-driver.ts';
-import { kill as end, processesOf, replicasOf } from '../e2e/support/processes.ts';
+import { kill as end, killWhole, processesOf, replicasOf } from '../e2e/support/processes.ts';
 import { NAMESPACE, ROLES } from '../e2e/support/release.ts';
 import { type Drained, drainNode, type DrainOptions, podsOfInstances } from './drain.ts';
 import type { Kill, Log } from './record.ts';
@@ -156,7 +156,7 @@ async function killProgram(options: KillerOptions, program: Program, away: numbe
   if (pid === undefined) throw new Error(`${program} does not run, and no kill of this run ended it.`);
   const how = `killed, away for ${(away / 1000).toFixed(1)} s`;
   const kill = log.fault(program === 'kubelet' ? 'kubelet' : 'API server', how);
-  await end(cluster.initPid, pid);
+  await killWhole(cluster.initPid, pid);
   await delay(away);
   cluster.startAgain(program);
   void noteReady(options, program, kill);
