@@ -33,7 +33,10 @@ describe('a new leader whose first looks end in any order', () => {
     const woken: string[] = [];
     const stops = instanceSources(made.deps).map((source) => source.start((key) => woken.push(key)));
     const claimed = (name: string) => made.instances.store.get(`default/${name}`)?.status?.claim !== undefined;
-    return { ...made, woken, claimed, stop: () => stops.forEach((stop) => void stop()) };
+    const stop = (): void => {
+      for (const end of stops) end();
+    };
+    return { ...made, woken, claimed, stop };
   };
 
   test('gives nobody what may be for one that has waited longer', async () => {

@@ -131,7 +131,7 @@ describe('an instance that waits for a ceiling of its tenant', () => {
     const owner = instances.store.get('default/owner') ?? expect.unreachable();
     const request = placeRequest(EIGHT);
     const granted = inventory.grant(request);
-    if (!('place' in granted)) return expect.unreachable();
+    if (!('place' in granted)) throw new Error(granted.message);
     line.add('default/owner', owner, request);
     line.hold('default/owner', { place: granted.place, takes: {} });
     await reconcile('old');
