@@ -6,7 +6,7 @@ import { COMPONENT } from '../doctor/facts.ts';
 import { count } from '../doctor/print.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import { everyObject } from '../kube/client/every.ts';
-import { ForbiddenError, NotFoundError } from '../kube/errors.ts';
+import { isDeniedByPolicy, NotFoundError } from '../kube/errors.ts';
 import { type Deployment, DEPLOYMENTS } from '../kube/installation-types.ts';
 import {
   CUSTOM_RESOURCE_DEFINITIONS,
@@ -217,8 +217,7 @@ function pastPolicies({ client, clock, say }: Deps): Client {
           await client.delete(type, ref, options);
           return;
         } catch (error) {
-          const isByPolicy = error instanceof ForbiddenError && error.message.includes('ValidatingAdmissionPolicy');
-          if (!isByPolicy || looks === POLICY_LOOKS) throw error;
+          if (!isDeniedByPolicy(error) || looks === POLICY_LOOKS) throw error;
           if (looks === 0) say('the API server still has the policies that went: waits for it');
           looks += 1;
           await clock.sleep(LOOK_MS);

@@ -296,6 +296,11 @@ export function isQuotaExceeded(error: unknown): boolean {
   return error instanceof ForbiddenError && says(error.statusMessage, 'quotaExceeded');
 }
 
+/** A ValidatingAdmissionPolicy refuses the call. */
+export function isDeniedByPolicy(error: unknown): boolean {
+  return error instanceof ForbiddenError && says(error.statusMessage, 'policy');
+}
+
 /** A rule of the cluster refuses the object: a quota, an admission webhook or a ValidatingAdmissionPolicy. */
 export function isPolicyRefusal(error: KubeError): boolean {
   const { status, statusMessage } = error;

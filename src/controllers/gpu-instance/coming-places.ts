@@ -1,3 +1,4 @@
+import { addAmounts, type Amounts } from '../../inventory/amounts.ts';
 import { gpuShareOf } from '../../inventory/grant.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import { type DiskUse, diskUse } from '../../inventory/tenant-disks.ts';
@@ -29,7 +30,12 @@ export function gpusOf(deps: Deps, tenant: string, except?: string): GpuShare[] 
   return [...deps.inventory.heldBy(tenant, except), ...coming];
 }
 
-/** The same for its disks: those of all starts that others leave a place for are counted. */
+/** What a tenant takes of its quotas in all places that others leave for it: no quota counts these yet. */
+export function amountsOf({ line }: Pick<Deps, 'line'>, tenant: string, except?: string): Amounts {
+  return line.placesIn(tenant, except).reduce<Amounts>((sum, { takes }) => addAmounts(sum, takes), {});
+}
+
+/** The disks of a tenant, with those of all starts that others leave a place for. */
 export function disksOf(deps: Deps, tenant: string, except?: string): DiskUse {
   const { stores, inventory } = deps;
   const use = diskUse(stores, inventory, tenant, except);

@@ -13,7 +13,7 @@ import { meterBegan } from '../../resources/instances/meter.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
 import type { ControllerStores } from '../stores.ts';
 import type { LimitOf } from '../tenants/tenant-ceilings.ts';
-import { disksOf, gpusOf } from './coming-places.ts';
+import { amountsOf, disksOf, gpusOf } from './coming-places.ts';
 import { quotaRefusal } from './decide/refusals/quota.ts';
 import type { WaitingLine } from './waiting-line.ts';
 
@@ -266,9 +266,9 @@ export class TenantLine {
     const waiters = this.#inOrder(namespace).filter(([, { over }]) => over?.some((one) => 'amounts' in one));
     if (waiters.length === 0) return;
     const quotas = this.#deps.stores.quotas.by('namespace', namespace);
-    const coming = this.#deps.line.placesIn(namespace).map((place) => place.takes);
+    const coming = amountsOf(this.#deps, namespace);
     const takes = takerOf<Amounts>(
-      (taken, wanted) => quotaRefusal(quotas, wanted, [...coming, ...taken].reduce(addAmounts, {})) !== undefined,
+      (taken, wanted) => quotaRefusal(quotas, wanted, taken.reduce(addAmounts, coming)) !== undefined,
     );
     for (const [key, waiter] of waiters) {
       const found = waiter.over?.find((one) => 'amounts' in one && takes(one.amounts));

@@ -6,7 +6,7 @@ import {
   withinCeilings,
   withinOffers,
 } from '../../../inventory/admission.ts';
-import { addAmounts, type Amounts } from '../../../inventory/amounts.ts';
+import type { Amounts } from '../../../inventory/amounts.ts';
 import { diskRefusal } from '../../../inventory/ceilings.ts';
 import { gpuShareOf, type Place, type PlaceRequest, reservedOf } from '../../../inventory/grant.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
@@ -47,7 +47,7 @@ import { claimOf, endedStatus, payersOf } from '../decide/transitions.ts';
 import { nodesOfVolume } from '../decide/volume-nodes.ts';
 import { waitingSince } from '../decide/waiting-since.ts';
 import type { WithStored } from './observe.ts';
-import { disksOf, gpusOf } from '../coming-places.ts';
+import { amountsOf, disksOf, gpusOf } from '../coming-places.ts';
 import type { OverMeans, TenantLine } from '../tenant-line.ts';
 import { leaveLines, type Run } from './run.ts';
 import { tryStart } from './try-start.ts';
@@ -139,11 +139,6 @@ interface Means {
   why?: string | undefined;
 }
 
-/** What the tenant takes of its quotas in the places that others leave for its other instances. */
-function comingAmounts({ deps, key }: Run, namespace: string): Amounts {
-  return deps.line.placesIn(namespace, key).reduce<Amounts>((sum, { takes }) => addAmounts(sum, takes), {});
-}
-
 /** What speaks against an offer, whatever its node. */
 type RefusalOfOffer = (offerClass: OfferClass) => { over: OverMeans; message: string } | undefined;
 
@@ -152,7 +147,7 @@ function refusalOfOffers(run: Run, { instance, now }: Observed): RefusalOfOffer 
   const { namespace = '' } = instance.metadata;
   const refuses = deps.budgets.refusals(namespace, payersOf(instance), key);
   const quotas = deps.stores.quotas.by('namespace', namespace);
-  const comes = comingAmounts(run, namespace);
+  const comes = amountsOf(deps, namespace, key);
   return (offerClass) => {
     const { id: offer, resourceName, gpuCount } = offerClass;
     const node = offerClass.members[0]?.node ?? '';
@@ -184,7 +179,7 @@ function refusalOfQuota(run: Run, asking: Asking, place: Place, settings: Settin
   const { namespace = '' } = asking.instance.metadata;
   const quotas = run.deps.stores.quotas.by('namespace', namespace);
   const amounts = quotas.length === 0 ? undefined : amountsFor(run, place, settings, requestsOf);
-  const message = amounts && quotaRefusal(quotas, amounts, comingAmounts(run, namespace));
+  const message = amounts && quotaRefusal(quotas, amounts, amountsOf(run.deps, namespace, run.key));
   if (amounts === undefined || message === undefined) return undefined;
   const over = [{ offer: place.offerClass.id, amounts }, ...besides(asking, place)];
   return waitAside(run, { reason: 'QuotaExceeded', message }, { ...asking, over });

@@ -23,7 +23,8 @@ function asksAnew({ spec, status = {} }: GpuInstance): boolean {
 
 /**
  * Since when an instance has its place in line, RFC 3339 with milliseconds; undefined while it is switched off. It is
- * found once and kept: what Berth owes keeps its time. A start that a person asks for and a higher price or other GPUs begin anew.
+ * found once and kept: what Berth owes keeps its time. A start that a person asks for, a higher price and other GPUs begin
+ * anew.
  */
 export function waitingSince({ instance, now }: Pick<Observed, 'instance' | 'now'>): string | undefined {
   const { metadata, status = {} } = instance;
