@@ -116,7 +116,7 @@ export class TenantLine {
       start: (add) => {
         this.#wake = add;
         const stops = [
-          inventory.onRelease((namespace) => this.#released(namespace)),
+          inventory.onRelease((namespace) => this.released(namespace)),
           // A disk that is gone makes room for others.
           stores.disks.onChange(({ before, after }) => {
             if (after === undefined) this.#serveDisks(before?.metadata.namespace ?? '');
@@ -124,7 +124,7 @@ export class TenantLine {
           // A start that is billed makes room for others that are not yet.
           stores.instances.onChange(({ before, after }) => {
             if (before === undefined || meterBegan(before.status) !== undefined) return;
-            if (meterBegan(after?.status) !== undefined) this.#released(after?.metadata.namespace ?? '');
+            if (meterBegan(after?.status) !== undefined) this.released(after?.metadata.namespace ?? '');
           }),
           stores.quotas.onChange(({ before, after }) => this.#serveQuotas((after ?? before)?.metadata.namespace ?? '')),
           stores.tenantLimits.onChange(({ before, after }) => {
@@ -277,7 +277,7 @@ export class TenantLine {
   }
 
   /** A claim or a reserved place was given back, or is billed from now on. */
-  #released(namespace: string): void {
+  released(namespace: string): void {
     this.serve(namespace);
     this.#serveQuotas(namespace);
     // Whether one may start says its own look: until then it holds up nobody.

@@ -93,8 +93,8 @@ export class WaitingLine {
   readonly #reserved = new ReservedPlaces();
   /** Keys of the instances whose place did not come in time or went to another, and who say still that it comes. */
   readonly #lapsed = new Set<string>();
-  /** Keys of the instances that other offers serve than their status may say. */
-  readonly #regrouped = new Set<string>();
+  /** Keys of the instances that other offers serve than their status may say, or that a place comes for by now. */
+  readonly #unsaid = new Set<string>();
   /** Ranks of instances that are expected, by key, and until when, monotonic milliseconds. */
   readonly #expected = new Map<string, string>();
   #expectedUntil = Number.POSITIVE_INFINITY;
@@ -304,15 +304,15 @@ export class WaitingLine {
   }
 
   /**
-   * The instances whose status says what is no longer so: their reserved place did not come in time or went to another, or
-   * other offers serve them, as after a change of price. Each is told once.
+   * The instances whose status says what is no longer so: their reserved place did not come in time or went to another, a
+   * place comes for them that others gave up, or other offers serve them, as after a change of price. Each is told once.
    */
   outdated(): string[] {
     if (this.#refresh()) this.#onChange();
     const lapsed = [...this.#lapsed].filter((key) => this.#reserved.get(key) === undefined);
-    const keys = [...new Set([...lapsed, ...this.#regrouped])].filter((key) => this.#waiters.has(key));
+    const keys = [...new Set([...lapsed, ...this.#unsaid])].filter((key) => this.#waiters.has(key));
     this.#lapsed.clear();
-    this.#regrouped.clear();
+    this.#unsaid.clear();
     return keys;
   }
 
@@ -347,7 +347,7 @@ export class WaitingLine {
         if (preemption === undefined || preemption.victims.length === 0) {
           // Another one got the place.
           if (preemption === undefined && this.#reserved.get(waiter.key) !== undefined) this.#lapsed.add(waiter.key);
-          this.#reserve(waiter.key, preemption);
+          this.#reserveUnasked(waiter.key, preemption);
           this.#looked(waiter.key);
         }
         if (preemption === undefined) continue;
@@ -387,7 +387,7 @@ export class WaitingLine {
         const { key } = waiter.group;
         waiter.group = this.#groupFor(waiter.request);
         waiter.group.waiters.push(waiter);
-        if (waiter.group.key !== key) this.#regrouped.add(waiter.key);
+        if (waiter.group.key !== key) this.#unsaid.add(waiter.key);
       }
       for (const { waiters } of this.#groups.values()) waiters.sort((a, b) => compareText(a.rank, b.rank));
     }
@@ -465,13 +465,20 @@ export class WaitingLine {
     for (const loser of this.#reserved.on(taken)) {
       if (this.#isComing(loser)) continue;
       const found = this.#on(left, loser);
-      if (found !== undefined) this.#reserve(loser.key, found, isTold);
+      if (found !== undefined) this.#reserveUnasked(loser.key, found, isTold);
     }
   }
 
   /** Whether a reserved place still becomes free, or is: another instance may have come first. */
   #isComing(place: ReservedPlace | undefined): boolean {
     return place !== undefined && this.#on(place.node, place)?.victims.length === 0;
+  }
+
+  /** Reserves what no look of the instance asked for. Its status is to say so: a leader that follows knows only that. */
+  #reserveUnasked(key: string, preemption: Preemption | undefined, isTold = false): void {
+    const own = this.#reserved.get(key);
+    this.#reserve(key, preemption, isTold);
+    if (preemption !== undefined && preemption.place.node !== own?.node) this.#unsaid.add(key);
   }
 
   #reserve(key: string, preemption: Preemption | undefined, isTold = false): void {

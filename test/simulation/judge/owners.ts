@@ -142,6 +142,8 @@ export class Owners {
   readonly #grantedAt = new Map<string, number>();
   /** When a tenant was granted less, or allowed more, last. */
   readonly #easedAt = new Map<string, number>();
+  /** When it had room for another disk last. */
+  readonly #disksEasedAt = new Map<string, number>();
   /** When somebody got GPUs of a node last. */
   readonly #tookAt = new Map<string, number>();
   #repricedAt = 0;
@@ -208,6 +210,7 @@ export class Owners {
     }
     this.#easedAt.set(tenant, this.#now);
     this.#mustServe(tenant);
+    this.#mustGrow(tenant);
   }
 
   /** GB of all disks of a tenant, those that are kept included. */
@@ -220,11 +223,13 @@ export class Owners {
     return this.#diskGb(namespace) + gb <= (this.#diskCeilings.get(namespace)?.max ?? Infinity);
   }
 
-  /** Nobody waits for long for the room of a disk that is gone. */
+  /** Nobody waits for long for the room of a disk that is gone, or that another ceiling gives. */
   #mustGrow(namespace: string): void {
     const from = this.#now;
+    this.#disksEasedAt.set(namespace, from);
     const wait = this.#watch.decidedBy(from) + MARGIN_MS - from;
     this.#watch.time.afterPlain(wait, () => {
+      if (this.#disksEasedAt.get(namespace) !== from) return;
       const all = this.#api.list<GpuInstance>(GPU_INSTANCES, namespace);
       const disks = new Set(this.#api.list(PERSISTENT_VOLUME_CLAIMS, namespace).map(({ metadata }) => metadata.name));
       // A place that is granted, or that others leave, has its disk soon.
@@ -286,7 +291,10 @@ export class Owners {
     const rental = this.#rentalOf(instance);
     const { spec } = instance;
     const now = this.#now;
-    if (grantedOf(after) < grantedOf(before)) this.#easedAt.set(rental.namespace, now);
+    if (grantedOf(after) < grantedOf(before)) {
+      this.#easedAt.set(rental.namespace, now);
+      this.#mustGrow(rental.namespace);
+    }
     const old = before?.status?.claim;
     if (old !== undefined && after?.status?.claim === undefined)
       this.#givenBack.set(old.node, { namespace: rental.namespace, gpus: old.gpuCount, at: now });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { leaveLines } from '../../../src/controllers/gpu-instance/act/run.ts';
 import { held } from '../../support/controller-world.ts';
 import { claimOn, gpuInstance, gpuPool } from '../../support/inventory-world.ts';
 import { policyWorld } from '../../support/policy-world.ts';
@@ -78,5 +79,18 @@ describe.each(ROOM_FOR_ONE)('where %s has room for one more', (_what, reason, po
     await reconcile('b');
     // Nobody ends for a tenant that has just taken a request back.
     expect(ready('b')?.reason).toBe('WaitingForCapacity');
+  });
+
+  test('the other is looked at again when the one gives up a place that no status said', async () => {
+    const { reconcile, woken, budgets, instance, instances, deps } = world(policy, hard);
+    await reconcile('a');
+    await reconcile('b');
+    const { metadata, spec, status } = instance('a');
+    const unsaid = { ...status, reserved: undefined };
+    instances.upsert({ metadata: { ...metadata, resourceVersion: '1000000' }, spec, status: unsaid });
+    woken.length = 0;
+    leaveLines({ deps, key: 'default/a' });
+    budgets.look('default');
+    expect(woken).toContain('default/b');
   });
 });

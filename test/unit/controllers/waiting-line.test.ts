@@ -269,7 +269,7 @@ describe('preemption', () => {
     line.add('default/behind', gpuInstance('behind'), placeRequest({ gpu: { count: 8 } }));
     expect(line.preempting()).toEqual([]);
     expect(line.reserved('default/behind')).toMatchObject({ node: 'n' });
-    expect(line.outdated()).toEqual([]);
+    expect(line.outdated()).toEqual(['default/behind']);
     caches.instances.remove(going);
     caches.instances.upsert(gpuInstance('ahead', {}, { claim: claimOn('n', { gpuCount: 8 }) }));
     line.granted('default/ahead', 'n');
@@ -419,6 +419,14 @@ describe('preemption', () => {
     clock.at = NOW + 60_000;
     expect(line.preempting()).toContain('default/w-0');
     expect(ask('w-0', clock.at)).toMatchObject({ place: { node: 'b' }, victims: [{}] });
+  });
+
+  test('who has a place coming by now, and did not ask, is told once', () => {
+    const { line } = stuckWorld(0);
+    line.preempting();
+    expect(line.outdated()).toEqual(Array.from({ length: 8 }, (_, index) => `default/w-${index}`));
+    line.preempting();
+    expect(line.outdated()).toEqual([]);
   });
 
   test('instances that could wait for the same place do not all wait for it', () => {

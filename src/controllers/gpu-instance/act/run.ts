@@ -109,5 +109,5 @@ export function leaveLines({ deps, key }: Pick<Run, 'deps' | 'key'>): void {
   deps.line.remove(key);
   deps.tenantLine.remove(key);
   // What was to come for it counted for its tenant.
-  if (isLeft) deps.tenantLine.serve(refOf(key).namespace ?? '');
+  if (isLeft) deps.tenantLine.released(refOf(key).namespace ?? '');
 }
