@@ -333,7 +333,7 @@ export const PLANTED: readonly PlantedFault[] = [
   {
     name: 'nobody looks for what became free under a ceiling',
     file: 'controllers/gpu-instance/tenant-line.ts',
-    from: '          inventory.onRelease((namespace) => this.#released(namespace)),',
+    from: '          inventory.onRelease((namespace) => this.released(namespace)),',
     to: '',
   },
   {
