@@ -76,7 +76,10 @@ function position(waiters: readonly Waiter[], rank: string): number {
   return countBefore(waiters.length, (index) => waiters[index]?.rank, rank);
 }
 
-type Supply = Pick<Inventory, 'grant' | 'hasPlace' | 'placesFor' | 'preempt' | 'version' | 'classes' | 'offerIdsFor'>;
+type Supply = Pick<
+  Inventory,
+  'grant' | 'hasPlace' | 'placesFor' | 'preempt' | 'version' | 'classes' | 'offerIdsFor' | 'cheapest'
+>;
 
 /** Behind everybody: sorts after each rank. */
 const LAST = '~';
@@ -419,7 +422,10 @@ export class WaitingLine {
 
   #groupFor(request: PlaceRequest): Group {
     const { type, only, isolation, persistent } = request;
-    const key = JSON.stringify([type, this.#inventory.offerIdsFor(request), only && [...only], isolation, persistent]);
+    const ids = this.#inventory.offerIdsFor(request);
+    // Its status says what these cost.
+    const dear = ids.length === 0 ? this.#inventory.cheapest({ ...request, maxPrice: undefined }) : undefined;
+    const key = JSON.stringify([type, ids, dear?.prices, only && [...only], isolation, persistent]);
     let group = this.#groups.get(key);
     if (group === undefined) {
       const known = { version: Number.NaN, disks: new FittingSizes(), state: '', beside: new Map() };

@@ -65,6 +65,7 @@ test('requests that differ in memory, offer, image, nodes to avoid or disk are t
     classes: {},
     offerIdsFor: (request) => inventory.offerIdsFor(request),
     placesFor: () => 0,
+    cheapest: () => undefined,
     preempt: () => undefined,
     grant: (request) => inventory.grant(request),
     hasPlace: (request) => {
@@ -143,7 +144,9 @@ test('who waits is told anew when a price puts the offers out of its reach, and 
   expect(line.outdated()).toEqual(['default/poor']);
   expect(line.grant('default/poor', request)).toMatchObject({ refusal: 'PriceTooHigh' });
   expect(line.outdated()).toEqual([]);
-  price('1', '4');
+  price('4', '4');
+  expect(line.outdated()).toEqual(['default/poor']);
+  price('1', '5');
   expect(line.outdated()).toEqual(['default/poor']);
   expect(line.grant('default/poor', request)).toMatchObject({ refusal: 'NoCapacity' });
 });
@@ -158,6 +161,7 @@ test('a look for preemptions that takes long is cut, and the next goes on where 
     offerIdsFor: ({ gpu }) => [gpu?.memoryMb ?? 0],
     grant: (request) => inventory.grant(request),
     placesFor: () => 0,
+    cheapest: () => undefined,
     hasPlace: () => false,
     preempt: ({ gpu }) => {
       tried.push(gpu?.memoryMb);
