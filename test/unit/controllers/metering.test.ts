@@ -16,7 +16,7 @@ import { claimingCache } from '../../support/claiming-cache.ts';
 import { cacheOf, controllerWorld, held } from '../../support/controller-world.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { EARLIER, NOW, observed, READY, SCHEDULED, startedPod } from '../../support/instance-world.ts';
-import { claimedPod, claimOn, gpuInstance } from '../../support/inventory-world.ts';
+import { claimedPod, claimOn, gpuInstance, gpuNode } from '../../support/inventory-world.ts';
 
 const SSH = { host: 'ssh.test', port: 22 };
 const CLAIMED: GpuInstanceStatus = { claim: { ...claimOn('n'), grantedAt: EARLIER }, incarnation: 1, podName: 'one-1' };
@@ -122,7 +122,8 @@ function replica(clock = fakeClock()) {
       return Promise.resolve(record);
     },
   };
-  const deps = { client, clock, unrecorded, stores: { pods: { by: () => [], get: () => undefined } } };
+  const nodes = new Map([['n', gpuNode('n')]]);
+  const deps = { client, clock, unrecorded, stores: { nodes, pods: { by: () => [], get: () => undefined } } };
   const run = { deps, key: 'default/one', context: { log: LOG } } as unknown as Run;
   const woken: string[] = [];
   return {
@@ -130,6 +131,7 @@ function replica(clock = fakeClock()) {
     unrecorded,
     stored,
     api,
+    nodes,
     lead: () => unrecorded.source.start((key) => woken.push(key)),
     woken: () => woken.splice(0),
     vanish: (before: GpuInstance) => unrecorded.noteChange({ key: 'default/one', before, after: undefined }),
@@ -156,6 +158,16 @@ test('an instance whose finalizer was removed leaves its usage record, once', as
   vanish(before);
   unrecorded.noteChange({ key: 'default/two', before: gpuInstance('two'), after: undefined });
   expect(woken()).toEqual([]);
+});
+
+test('nobody pays for the silence of a node that began before the instance went', async () => {
+  const { nodes, lead, vanish, write, specs } = replica();
+  lead();
+  const silent = { type: 'Ready', status: 'Unknown' as const, lastTransitionTime: at(25) };
+  nodes.set('n', { ...gpuNode('n'), status: { conditions: [silent] } });
+  vanish(STARTED);
+  await write();
+  expect(specs()).toMatchObject([{ gpuSeconds: 300 }]);
 });
 
 test('a record that cannot be written for hours has the bill of the moment at which the instance went', async () => {

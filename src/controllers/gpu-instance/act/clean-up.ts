@@ -16,6 +16,7 @@ import { keepHistory, keepLateHistory } from './keep-history.ts';
 import { podsOf } from './observe.ts';
 import { leaveLines, type Run } from './run.ts';
 import { othersThanInstances } from '../decide/pod/repair-patch.ts';
+import { withSilences } from '../decide/silences.ts';
 import { closedBill, usageRecords } from '../decide/usage.ts';
 import { DISK_POLICY_LABEL, diskNameOf, isAssigned, isDiskOf, RETAINED_LABEL } from '../../../resources/pod/disk.ts';
 import { INSTANCE_UID_LABEL } from '../../../resources/pod/owner.ts';
@@ -113,13 +114,17 @@ export async function recordedStarts({ deps, context }: Run, { metadata, status 
 export async function writeLateUsageRecords(run: Run): Promise<void> {
   const { deps, key, context } = run;
   for (const { instance, at } of deps.unrecorded.withKey(key)) {
-    const { status = {}, metadata } = instance;
+    const pods = podsOf(deps, instance);
+    const pod = pods.find(({ metadata: { name } }) => name === instance.status?.podName);
+    const node = deps.stores.nodes.get(instance.status?.claim?.node ?? '');
+    // Its node may be silent since a moment that no status says any more.
+    const { status = {}, metadata } = withSilences(instance, { node, pod }, at);
     const end = status.ending === undefined ? at : meterEnded(status.ending);
     const final = { ...status, ...closedBill(status, end) };
     context.log.warn({ uid: metadata.uid, usage: final.usage }, 'Instance went without a usage record; writing it now');
     await writeUsageRecords(run, { ...instance, status: final }, at);
     // Kubernetes collects the pods too, but later. Until then nobody pays for their GPUs.
-    await deletePods(run, podsOf(deps, instance));
+    await deletePods(run, pods);
     await keepLateHistory(run, instance);
     deps.unrecorded.forget(instance);
   }
