@@ -4,6 +4,16 @@ import { isOutOfService, isSimulated } from './node-state.ts';
 import { hasEnded } from '../../kube/pod-phase.ts';
 
 /**
+ * Whether the kubelet spoke of a pod since it is Failed, and the pod has no sandbox in which a container could run or be
+ * started. Of containers that never ran it says nothing else (kubernetes pkg/kubelet/status, TerminatePod).
+ */
+function isLetGo({ status }: Pod): boolean {
+  const { conditions } = status ?? {};
+  const hasFailed = findCondition(conditions, 'ContainersReady')?.reason === 'PodFailed';
+  return hasFailed && findCondition(conditions, 'PodReadyToStartContainers')?.status === 'False';
+}
+
+/**
  * Whether the kubelet said that a pod has ended. It does so when no container runs any more and none will be started
  * (kubernetes pkg/kubelet/status, mergePodStatus). The garbage collector of pods writes Failed as well, and knows
  * nothing of containers.
@@ -13,9 +23,10 @@ export function hasStopped(pod: Pod): boolean {
   if (!hasEnded(pod)) return false;
   const { conditions, initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
   const isCollected = findCondition(conditions, 'DisruptionTarget')?.reason === 'DeletionByPodGC';
-  return [...initContainerStatuses, ...containerStatuses].every(
-    ({ state }) => state?.terminated !== undefined || (state?.running === undefined && !isCollected),
-  );
+  const containers = [...initContainerStatuses, ...containerStatuses];
+  if (isCollected && !isLetGo(pod))
+    return containers.length > 0 && containers.every(({ state }) => state?.terminated !== undefined);
+  return containers.every(({ state }) => state?.running === undefined || state.terminated !== undefined);
 }
 
 /**

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { PODS } from '../../../src/kube/types.ts';
+import { mayRun } from '../../../src/inventory/nodes/pod-end.ts';
+import { NODES, PODS } from '../../../src/kube/types.ts';
 import {
   GPU_INSTANCES,
   type GpuInstance,
@@ -135,5 +136,44 @@ describe.runIf(realNode !== undefined)('on a real node', () => {
       ['tenant.example/keep'],
     ]);
     await client.patch(PODS, kept, { metadata: { finalizers: null } }, { type: 'merge' });
+  });
+
+  test('the kubelet says of a pod that Kubernetes collected before its first container ran that it runs no more', async () => {
+    const { client, name: namespace } = tenant;
+    const ref = { namespace, name: 'collected' };
+    const container = { image: 'localhost:9/never:1' };
+    await client.create(PODS, {
+      metadata: { ...ref, finalizers: ['tenant.example/keep'] },
+      spec: {
+        nodeName: realNode ?? '',
+        initContainers: [{ ...container, name: 'first' }],
+        containers: [{ ...container, name: 'main' }],
+      },
+    });
+    const find = () => client.get(PODS, ref);
+    const node = await client.get(NODES, { name: realNode ?? '' });
+    await waitFor(
+      'the kubelet to speak of the pod',
+      async () => (await find()).status?.initContainerStatuses?.some(({ state }) => state?.waiting !== undefined),
+      50_000,
+    );
+    // As the garbage collector of pods does it when the Node object is gone.
+    const conditions = [{ type: 'DisruptionTarget', status: 'True', reason: 'DeletionByPodGC' }];
+    const failed = { status: { phase: 'Failed', conditions } };
+    const collected = await client.patch(PODS, ref, failed, { type: 'strategic', subresource: 'status' });
+    await client.delete(PODS, ref, { gracePeriodSeconds: 0 });
+    const ended = await waitFor(
+      'the kubelet to have ended the pod',
+      async () => {
+        const pod = await find();
+        return !mayRun(pod, node) && pod;
+      },
+      50_000,
+    );
+    expect([mayRun(collected, node), ended.status?.initContainerStatuses?.[0]?.state?.terminated]).toEqual([
+      true,
+      undefined,
+    ]);
+    await client.patch(PODS, ref, { metadata: { finalizers: null } }, { type: 'merge' });
   });
 });

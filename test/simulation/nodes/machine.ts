@@ -53,15 +53,24 @@ const LAST_WORDS_MS = 60;
 const PREPARE_MS = 2_000;
 const EVICTED = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' } as const;
 
+/** What a kubelet says in conditions of a pod that has failed, and of which it has no sandbox. */
+const LET_GO = [
+  { type: 'PodReadyToStartContainers', status: 'False' },
+  { type: 'ContainersReady', status: 'False', reason: 'PodFailed' },
+  { type: 'Ready', status: 'False', reason: 'PodFailed' },
+] as const;
+
 /** What a kubelet says of a pod that is being deleted, and of which it has no container. */
-function lostStatus({ containerStatuses, ...status }: PodStatus = {}, now: string): PodStatus {
+function lostStatus({ containerStatuses, conditions = [], ...status }: PodStatus = {}, now: string): PodStatus {
+  const others = conditions.filter(({ type }) => LET_GO.every((own) => own.type !== type));
   const lost = containerStatuses?.map(({ state, ...one }): ContainerStatus => {
     const { startedAt } = state?.running ?? {};
     if (startedAt === undefined) return { ...one, ...(state && { state }) };
     const terminated = { exitCode: 137, reason: 'ContainerStatusUnknown', startedAt, finishedAt: now };
     return { ...one, ready: false, started: false, state: { terminated } };
   });
-  return { ...status, ...(lost && { containerStatuses: lost }), phase: 'Failed' };
+  const said = LET_GO.map((own) => ({ ...own, lastTransitionTime: now }));
+  return { ...status, conditions: [...others, ...said], ...(lost && { containerStatuses: lost }), phase: 'Failed' };
 }
 
 /** A node: its kubelet, its GPUs by UUID, and the containers that really run on it. */
@@ -292,10 +301,11 @@ export class Machine {
   #meet(pod: Pod, before?: Tended): void {
     const { api, time, chance } = this.#deps;
     const { phase } = pod.status ?? {};
-    if (phase === 'Failed' || phase === 'Succeeded') {
+    if (phase === 'Succeeded') {
       if (pod.metadata.deletionTimestamp !== undefined) this.#letGo(pod);
       return;
     }
+    if (pod.metadata.deletionTimestamp === undefined && phase === 'Failed') return;
     if (pod.metadata.deletionTimestamp !== undefined) {
       api.change(PODS, pod.metadata, (one) =>
         one.metadata.uid === pod.metadata.uid ? { ...one, status: lostStatus(one.status, time.seconds) } : one,
@@ -538,10 +548,10 @@ export class Machine {
     }));
     const truth = (value: boolean): 'True' | 'False' => (value ? 'True' : 'False');
     const wanted = [
-      { type: 'PodReadyToStartContainers', status: 'True' },
+      { type: 'PodReadyToStartContainers', status: truth(state !== 'ended') },
       { type: 'Initialized', status: truth(startedAt !== undefined) },
-      { type: 'ContainersReady', status: truth(isReady) },
-      { type: 'Ready', status: truth(isReady) },
+      { type: 'ContainersReady', status: truth(isReady), ...(phase === 'Failed' && { reason: 'PodFailed' }) },
+      { type: 'Ready', status: truth(isReady), ...(phase === 'Failed' && { reason: 'PodFailed' }) },
     ];
     this.#write(pod, {
       phase,
@@ -561,9 +571,10 @@ export class Machine {
       if (one.metadata.uid !== pod.metadata.uid) return one;
       const before = one.status?.conditions ?? [];
       // Those of which nothing changes keep their times, and those of others stay.
-      const own = wanted.map(
-        (next) => before.find(({ type, status: known }) => type === next.type && known === next.status) ?? next,
-      );
+      const own = wanted.map((next) => {
+        const same = before.find(({ type, status: known }) => type === next.type && known === next.status);
+        return { ...next, lastTransitionTime: (same ?? next).lastTransitionTime };
+      });
       const others = before.filter(({ type }) => !wanted.some((next) => next.type === type));
       return { ...one, status: { ...one.status, ...rest, conditions: [...others, ...own] } };
     });

@@ -13,6 +13,11 @@ const WAITING: State = { waiting: { reason: 'ContainerCreating' } };
 const BY_FORCE = { deletionTimestamp: DELETED_AT, deletionGracePeriodSeconds: 0 };
 const GRACEFULLY = { deletionTimestamp: DELETED_AT, deletionGracePeriodSeconds: 30 };
 const COLLECTED = [{ type: 'DisruptionTarget', status: 'True', reason: 'DeletionByPodGC' }];
+const letGo = (hasSandbox: string) => [
+  ...COLLECTED,
+  { type: 'ContainersReady', status: 'False', reason: 'PodFailed' },
+  { type: 'PodReadyToStartContainers', status: hasSandbox },
+];
 const UNREACHABLE = [{ type: 'DisruptionTarget', status: 'True', reason: 'DeletionByTaintManager' }];
 
 function containers(...states: State[]): NonNullable<Status['containerStatuses']> {
@@ -56,6 +61,21 @@ test.each<[title: string, pod: Pod, node: Node | undefined]>([
     pod({ ...collected, containerStatuses: containers(WAITING) }, BY_FORCE),
     node,
   ],
+  [
+    'the garbage collector says Failed of a pod that the kubelet has not spoken of',
+    pod({ phase: 'Failed', conditions: COLLECTED }, BY_FORCE),
+    node,
+  ],
+  [
+    'the garbage collector says Failed, and the kubelet has not taken the sandbox away yet',
+    pod({ ...collected, conditions: letGo('True'), containerStatuses: containers(WAITING) }, BY_FORCE),
+    node,
+  ],
+  [
+    'the garbage collector says Failed, and the kubelet that is back that a container runs',
+    pod({ ...collected, conditions: letGo('False') }, BY_FORCE),
+    node,
+  ],
   ['a client wrote Failed', pod({ ...running, phase: 'Failed' }), node],
   ['an init container runs', pod({ ...ended, initContainerStatuses: containers(RUNNING) }, BY_FORCE), node],
   ['another container runs', pod({ ...ended, containerStatuses: containers(TERMINATED, RUNNING) }, BY_FORCE), node],
@@ -80,6 +100,11 @@ test.each<[title: string, pod: Pod, node: Node | undefined]>([
   [
     'the kubelet is back and ended what the garbage collector had failed',
     pod({ ...ended, conditions: COLLECTED }),
+    node,
+  ],
+  [
+    'the kubelet is back and has no sandbox of what never ran, and the garbage collector had failed',
+    pod({ ...collected, conditions: letGo('False'), containerStatuses: containers(WAITING) }, BY_FORCE),
     node,
   ],
   ['it was deleted without a node', pod({ phase: 'Pending' }, BY_FORCE, ''), node],
