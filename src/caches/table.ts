@@ -1,6 +1,12 @@
 import type { IndexFunctions } from '../kube/watch/store.ts';
 import { INFERENCE_POOLS } from '../kube/inference-pools.ts';
-import { DEVICE_CLASSES, DEVICE_TAINT_RULES, RESOURCE_CLAIMS, RESOURCE_SLICES } from '../kube/devices.ts';
+import {
+  DEVICE_CLASSES,
+  DEVICE_TAINT_RULES,
+  EARLIER_TAINT_RULES,
+  RESOURCE_CLAIMS,
+  RESOURCE_SLICES,
+} from '../kube/devices.ts';
 import {
   ENDPOINT_SLICES,
   type KubeObject,
@@ -44,6 +50,8 @@ export interface CacheDefinition<T extends KubeObject> {
   labelSelector?: string;
   /** Empty where the API server does not serve the kind, or Berth may not read it. */
   isOptional?: boolean;
+  /** Read where the API server does not serve the version of the type. */
+  earlierVersion?: string;
   /** Only objects of Berth's own namespace. */
   isOwn?: boolean;
   indexers?: IndexFunctions<T>;
@@ -85,7 +93,7 @@ export const CACHES = {
   resourceSlices: cache({ type: RESOURCE_SLICES, isOptional: true }),
   deviceClasses: cache({ type: DEVICE_CLASSES, isOptional: true }),
   resourceClaims: cache({ type: RESOURCE_CLAIMS, isOptional: true }),
-  deviceTaintRules: cache({ type: DEVICE_TAINT_RULES, isOptional: true }),
+  deviceTaintRules: cache({ type: DEVICE_TAINT_RULES, isOptional: true, earlierVersion: EARLIER_TAINT_RULES }),
   networkPolicies: cache({ type: NETWORK_POLICIES, indexers: INDEXES.networkPolicies }),
   services: cache({ type: SERVICES, labelSelector: MODEL_SERVER }),
   slices: cache({ type: ENDPOINT_SLICES, labelSelector: MODEL_SERVER }),

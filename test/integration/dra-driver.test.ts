@@ -5,7 +5,7 @@ import { createKey } from '../../src/access/create-key.ts';
 import { offerListSchema } from '../../src/http/features/offers/schema.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { findCondition } from '../../src/kube/conditions.ts';
-import { DEVICE_TAINT_RULES, RESOURCE_SLICES } from '../../src/kube/devices.ts';
+import { DEVICE_TAINT_RULES, EARLIER_TAINT_RULES, RESOURCE_SLICES } from '../../src/kube/devices.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
 import { newEd25519Key } from '../../src/ssh/login/ed25519-key.ts';
 import { createNamespace } from '../../tools/cluster/apply.ts';
@@ -14,6 +14,7 @@ import { REAL_GPU } from '../../tools/cluster/built/real-node.ts';
 import { gpuDevices } from '../../tools/cluster/fleet/labels.ts';
 import type { LocalCluster } from '../../tools/cluster/local-cluster.ts';
 import { takeState } from '../../tools/cluster/supervisor/supervise.ts';
+import { kubernetesVersion } from '../../tools/lib/go/programs.ts';
 import type { FileLock } from '../../tools/lib/lock.ts';
 import { cacheFolder, stateFolder } from '../../tools/lib/paths.ts';
 import { plainProgress } from '../../tools/lib/progress.ts';
@@ -32,6 +33,10 @@ const STATE = join(stateFolder(), 'dra');
 const CDI = join(STATE, 'cluster/data/cdi');
 const SICK = join(STATE, 'cluster/data/sick-gpus');
 const { 'nvidia.com/gpu': UUIDS = [] } = gpuDevices(REAL_GPU);
+/** Newer versions of Kubernetes do not serve the earlier one by default. */
+const TAINT_RULES = kubernetesVersion().startsWith('1.36.')
+  ? { ...DEVICE_TAINT_RULES, version: EARLIER_TAINT_RULES }
+  : DEVICE_TAINT_RULES;
 
 let lock: FileLock;
 let cluster: LocalCluster;
@@ -181,7 +186,7 @@ describeWith('real node')('GPUs of a DRA driver', () => {
 
   it('leave the offers by a DeviceTaintRule, and the scheduler takes the other GPU', async () => {
     const name = 'broken';
-    await client.create(DEVICE_TAINT_RULES, {
+    await client.create(TAINT_RULES, {
       metadata: { name },
       spec: {
         deviceSelector: { driver: DRIVER, pool: 'real-0', device: 'gpu-0' },
@@ -190,6 +195,6 @@ describeWith('real node')('GPUs of a DRA driver', () => {
     });
     await isFree(1);
     expect((await seen(await rent('one'))).uuids).toEqual([UUIDS[1]]);
-    await client.delete(DEVICE_TAINT_RULES, { name });
+    await client.delete(TAINT_RULES, { name });
   });
 });

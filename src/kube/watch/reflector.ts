@@ -19,6 +19,8 @@ export interface InformerOptions<T extends KubeObject> extends Selection {
   prune?: (object: T) => T;
   /** Not every cluster serves the kind, and not every installation may read it: then the store is empty, and complete. */
   isOptional?: boolean | undefined;
+  /** The version that is read where the API server does not serve that of the type. */
+  earlierVersion?: string | undefined;
   /** Returns what readers see of an object; see CacheOptions. */
   complete?: (object: T) => T;
   clock: Clock;
@@ -86,12 +88,17 @@ export class Informer<T extends KubeObject> {
   readonly #log: Logger;
   readonly #cache: Cache<T>;
   readonly #pauses: Pauses;
-  readonly #lister: Lister<T>;
+  /** With the version that is read. */
+  #type: ResourceType<T>;
+  #lister: Lister<T>;
+  /** Whether the other version was found absent just before. */
+  #isOtherAbsent = false;
   #freshAt: number;
 
   constructor(options: InformerOptions<T>) {
-    const { type, client, clock, random } = options;
+    const { type, clock, random } = options;
     this.#options = options;
+    this.#type = type;
     this.#log = options.log.child({ kind: type.kind });
     this.#cache = new Cache<T>({
       indexers: options.indexers,
@@ -100,15 +107,20 @@ export class Informer<T extends KubeObject> {
       onListenerError: (error) => this.#log.error({ err: error }, 'A listener of a watch cache threw'),
     });
     this.#pauses = new Pauses({ clock, random });
-    this.#lister = new Lister({
+    this.#lister = this.#listerOf(type);
+    this.#freshAt = clock.monotonic();
+  }
+
+  #listerOf(type: ResourceType<T>): Lister<T> {
+    const { client, clock } = this.#options;
+    return new Lister({
       type,
       client,
       clock,
-      selection: options,
+      selection: this.#options,
       timeoutSeconds: () => this.#timeoutSeconds(),
       prepare: (object) => this.#cache.prepare(object),
     });
-    this.#freshAt = clock.monotonic();
   }
 
   get store(): ReadStore<T> {
@@ -140,7 +152,8 @@ export class Informer<T extends KubeObject> {
       return 'listed';
     } catch (error) {
       if (signal.aborted) return state;
-      if (state === 'empty' && this.#isAbsent(error)) return this.#waitAsEmpty(error, signal);
+      if (state === 'empty' && this.#isAbsent(error))
+        return this.#takeOtherVersion() ? 'empty' : this.#waitAsEmpty(error, signal);
       if (state === 'empty') metrics?.listed(type.kind, 'error');
       else metrics?.watchEnded(type.kind, causeOf(error));
       const next = state === 'empty' ? 'empty' : afterFailure(error);
@@ -154,6 +167,16 @@ export class Informer<T extends KubeObject> {
   #isAbsent(error: unknown): boolean {
     const { isOptional = false } = this.#options;
     return isOptional && (error instanceof NotFoundError || error instanceof ForbiddenError);
+  }
+
+  /** Returns whether it may be there: not when both are absent, nor when there is one version. */
+  #takeOtherVersion(): boolean {
+    const { type, earlierVersion } = this.#options;
+    if (earlierVersion === undefined) return false;
+    this.#type = this.#type === type ? { ...type, version: earlierVersion } : type;
+    this.#lister = this.#listerOf(this.#type);
+    this.#isOtherAbsent = !this.#isOtherAbsent;
+    return this.#isOtherAbsent;
   }
 
   async #waitAsEmpty(err: unknown, signal: AbortSignal): Promise<State> {
@@ -173,6 +196,7 @@ export class Informer<T extends KubeObject> {
     const { objects, resourceVersion } = await this.#lister.list(signal);
     assertNotOlder(resourceVersion, this.#cache.resourceVersion);
     this.#cache.replace(objects, resourceVersion);
+    this.#isOtherAbsent = false;
     this.#freshAt = clock.monotonic();
     metrics?.listed(type.kind, 'ok');
     this.#log.debug({ objects: objects.length, resourceVersion }, 'Listed');
@@ -188,7 +212,7 @@ export class Informer<T extends KubeObject> {
       timeoutSeconds: String(this.#timeoutSeconds()),
       resourceVersion: this.#cache.resourceVersion,
     };
-    for await (const batch of watch(type, { client, clock, namespace, query, idleMs: IDLE_MS, signal })) {
+    for await (const batch of watch(this.#type, { client, clock, namespace, query, idleMs: IDLE_MS, signal })) {
       for (const event of batch) apply(this.#cache, event);
       events += batch.length;
       this.#freshAt = clock.monotonic();

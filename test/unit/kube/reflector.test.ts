@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type KubeError, toKubeError, TransportError } from '../../../src/kube/errors.ts';
 import { InformerMetrics } from '../../../src/kube/watch/informer-metrics.ts';
-import { Informer } from '../../../src/kube/watch/reflector.ts';
+import { Informer, type InformerOptions } from '../../../src/kube/watch/reflector.ts';
 import { type Pod, PODS } from '../../../src/kube/types.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 import { status } from '../../support/local-server.ts';
@@ -37,7 +37,10 @@ afterEach(async () => {
 });
 
 /** A running informer over a scripted client, on a clock that stands still. */
-function start(script = scriptedClient<Pod>(), { isOptional = false } = {}) {
+function start(
+  script = scriptedClient<Pod>(),
+  options: Pick<InformerOptions<Pod>, 'isOptional' | 'earlierVersion'> = {},
+) {
   const clock = fakeClock();
   const registry = new Registry();
   const controller = new AbortController();
@@ -45,7 +48,7 @@ function start(script = scriptedClient<Pod>(), { isOptional = false } = {}) {
     client: script.client,
     type: PODS,
     labelSelector: 'app=x',
-    isOptional,
+    ...options,
     clock,
     random: () => 0,
     log: pino({ level: 'silent' }),
@@ -186,6 +189,40 @@ describe('the first list', () => {
       expect(changes).toEqual(['add ns/a']);
     },
   );
+
+  test('is of the earlier version where the API server does not serve the one of the type, and of this one when it does', async () => {
+    const absent = toKubeError('watch', { status: 404, body: status(404, 'NotFound') });
+    const script = scriptedClient<Pod>();
+    script.refusals.push(absent);
+    const { store, watches, refusals, clock, changes } = start(script, { isOptional: true, earlierVersion: 'v0' });
+    await settle();
+    last(watches).send(event('ADDED', 'a', 5), bookmark(10, END));
+    await store.synced;
+    await settle();
+    expect(watches.map(({ path }) => path)).toEqual(['/api/v0/pods', '/api/v0/pods']);
+    refusals.push(absent, absent);
+    await clock.advance(2_000);
+    last(watches).end();
+    await clock.advance(30_000);
+    expect(watches.map(({ path }) => path)).toEqual(['/api/v0/pods', '/api/v0/pods', '/api/v1/pods']);
+    last(watches).send(event('ADDED', 'a', 5), event('ADDED', 'b', 12), bookmark(20, END));
+    await settle();
+    expect(changes).toEqual(['add ns/a', 'add ns/b']);
+  });
+
+  test('is empty where the API server serves neither version, and each is looked for again after a minute', async () => {
+    const absent = toKubeError('watch', { status: 404, body: status(404, 'NotFound') });
+    const script = scriptedClient<Pod>();
+    script.refusals.push(absent, absent);
+    const { store, watches, refusals, clock } = start(script, { isOptional: true, earlierVersion: 'v0' });
+    await store.synced;
+    expect(store.size).toBe(0);
+    await clock.advance(59_000);
+    expect(watches).toEqual([]);
+    refusals.push(absent);
+    await clock.advance(1_000);
+    expect(watches.map(({ path }) => path)).toEqual(['/api/v0/pods']);
+  });
 
   test('of a kind that is not optional waits where the API server does not serve it', async () => {
     const script = scriptedClient<Pod>();

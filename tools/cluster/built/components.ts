@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DRIVER_VERSION, type Gpu, gpuDevices } from '../fleet/labels.ts';
-import { KWOK_STAGES, ownProgram } from '../../lib/go/programs.ts';
+import { KWOK_STAGES, kubernetesVersion, ownProgram } from '../../lib/go/programs.ts';
 
 /** One long-running program of a cluster. */
 export interface Component {
@@ -30,8 +30,12 @@ export interface Layout {
   dra?: boolean | undefined;
 }
 
-/** The gate without which Kubernetes 1.36 reads no DeviceTaintRule. */
+/** The gate without which Kubernetes 1.36 reads no DeviceTaintRule. Newer versions read them by default. */
 const TAINT_RULES = { 'feature-gates': 'DRADeviceTaintRules=true' };
+
+function needsTaintRules({ dra }: Pick<Layout, 'dra'>): boolean {
+  return dra === true && kubernetesVersion().startsWith('1.36.');
+}
 
 /** The path of the audit log, which has one JSON object per line. */
 export function auditLog({ data }: Pick<Layout, 'data'>): string {
@@ -101,7 +105,7 @@ export function apiServer(layout: Layout): Component {
     ...(advertiseAddress === undefined
       ? { 'endpoint-reconciler-type': 'none' }
       : { 'advertise-address': advertiseAddress }),
-    ...(layout.dra === true ? { ...TAINT_RULES, 'runtime-config': 'resource.k8s.io/v1beta2=true' } : {}),
+    ...(needsTaintRules(layout) ? { ...TAINT_RULES, 'runtime-config': 'resource.k8s.io/v1beta2=true' } : {}),
     ...(audit === true ? { 'audit-policy-file': join(config, 'audit.json'), 'audit-log-path': auditLog(layout) } : {}),
   });
   return { name: 'kube-apiserver', command: join(programs, 'kube-apiserver'), args };
@@ -119,13 +123,13 @@ export function controllerManager({ programs, credentials, data, dra }: Layout):
     'kube-api-qps': 1000,
     'kube-api-burst': 2000,
     profiling: false,
-    ...(dra === true ? TAINT_RULES : {}),
+    ...(needsTaintRules({ dra }) ? TAINT_RULES : {}),
   });
   return { name: 'kube-controller-manager', command: join(programs, 'kube-controller-manager'), args };
 }
 
 export function scheduler({ programs, config, dra }: Layout): Component {
-  const gates = dra === true ? TAINT_RULES : {};
+  const gates = needsTaintRules({ dra }) ? TAINT_RULES : {};
   const args = flags({ config: join(config, 'scheduler.json'), 'secure-port': 0, ...gates });
   return { name: 'kube-scheduler', command: join(programs, 'kube-scheduler'), args };
 }
