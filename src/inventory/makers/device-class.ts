@@ -40,7 +40,14 @@ export const GPU_DRIVERS: Readonly<Record<string, DeviceNames>> = {
   'gpu.example.com': { product: 'model', memory: 'memory', driver: 'driverVersion', taints: [] },
 };
 
-const OTHERS: DeviceNames = { product: 'productName', memory: 'memory', driver: 'driverVersion', taints: [] };
+/** A class must select only whole GPUs where a driver has other words for partitions. */
+const OTHERS: DeviceNames = {
+  product: 'productName',
+  memory: 'memory',
+  driver: 'driverVersion',
+  mig: 'mig',
+  taints: [],
+};
 const MIB = 2 ** 20;
 
 type ClassDevices = Pick<PoolDevices, 'productAttribute' | 'memoryCapacity'> & { deviceClassName: string };

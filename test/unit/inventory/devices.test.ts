@@ -441,29 +441,32 @@ function migDevice(name: string, profile: string, gpu: string, slices: readonly 
 }
 
 /** Two parts of a GPU, whose slices are for rent; claims have some. */
-function slicesFleet(profile: string, ...allocated: string[]) {
+function slicesFleet(profile: string, allocated: readonly string[] = [], driver = 'gpu.nvidia.com') {
   const counters = Object.fromEntries([0, 1, 2, 3].map((slice) => [`memory-${slice}`, { value: '1' }]));
   const pool = { name: 'n', generation: 1, resourceSliceCount: 2 };
-  const sets = resourceSlice('n', [], { pool, sharedCounters: [{ name: 'c', counters }] });
+  const sets = resourceSlice('n', [], { driver, pool, sharedCounters: [{ name: 'c', counters }] });
   const whole = gpuDevice('gpu-0', undefined, {
     consumesCounters: [{ counterSet: 'c', counters }],
   });
   const parts = [0, 1, 2, 3].map((slice) => migDevice(`mig-${slice}`, profile, 'c', [slice]));
   const wide = migDevice('wide-0', '2g.20gb', 'c', [0, 1]);
-  const ofDriver = `device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com']`;
-  const expression = `${ofDriver}.type == 'mig' && device.attributes['gpu.nvidia.com'].profile == '${profile}'`;
+  const attribute = `device.attributes['${driver}']`;
+  const expression = `device.driver == '${driver}' && ${attribute}.type == 'mig' && ${attribute}.profile == '${profile}'`;
   return fleet({
     classes: [
       deviceClass(undefined, { selectors: [{ cel: { expression } }], extendedResourceName: 'example.com/mig' }),
     ],
-    slices: [{ ...sets, metadata: { name: 'counters' } }, resourceSlice('n', [whole, ...parts, wide], { pool })],
+    slices: [
+      { ...sets, metadata: { name: 'counters' } },
+      resourceSlice('n', [whole, ...parts, wide], { driver, pool }),
+    ],
     claims: allocated.map((name) => resourceClaim(name, 'n', [name], { deviceClassName: 'other' })),
   });
 }
 
 describe('slices of one MIG profile', () => {
-  test('are offered as slices, by their part of a GPU', () => {
-    expect(slicesFleet('1g.10gb+me').inventory.offers()[0]).toMatchObject({
+  test.each(['gpu.nvidia.com', 'gpu.example.org'])('are offered as slices, by their part of a GPU, of %s', (driver) => {
+    expect(slicesFleet('1g.10gb+me', [], driver).inventory.offers()[0]).toMatchObject({
       product: `${A100}-MIG-1g.10gb.me`,
       isolation: 'mig',
       migProfile: '1g.10gb.me',
@@ -478,7 +481,7 @@ describe('slices of one MIG profile', () => {
     [['gpu-0'], 0],
     [['wide-0', 'mig-2'], 1],
   ])('are free beside those that %s leave', (allocated, free) => {
-    expect(available(slicesFleet('1g.10gb', ...allocated))).toBe(free);
+    expect(available(slicesFleet('1g.10gb', allocated))).toBe(free);
   });
 
   test('are not sold under a profile that is none', () => {
