@@ -33,10 +33,13 @@ const STATE = join(stateFolder(), 'dra');
 const CDI = join(STATE, 'cluster/data/cdi');
 const SICK = join(STATE, 'cluster/data/sick-gpus');
 const { 'nvidia.com/gpu': UUIDS = [] } = gpuDevices(REAL_GPU);
+const PARTITION = 'NVIDIA-L4-MIG-1g.3gb';
 /** Newer versions of Kubernetes do not serve the earlier one by default. */
 const TAINT_RULES = kubernetesVersion().startsWith('1.36.')
   ? { ...DEVICE_TAINT_RULES, version: EARLIER_TAINT_RULES }
   : DEVICE_TAINT_RULES;
+/** How many the two GPUs have, by product. */
+const ALL = { 'NVIDIA-L4': 2, [PARTITION]: 14, 'NVIDIA-L4-MIG-2g.6gb': 6 };
 
 let lock: FileLock;
 let cluster: LocalCluster;
@@ -45,18 +48,24 @@ let berth: BerthProcess;
 let call: Call;
 const laptop = newEd25519Key('laptop');
 
-async function offer() {
+async function offer(product = 'NVIDIA-L4') {
   const { data } = offerListSchema.parse((await call('GET', '/offers')).json);
-  return data.find(({ pool, gpu_count: count }) => pool === 'dra' && count === 1);
+  return data.find(({ pool, gpu_name: gpu, gpu_count: count }) => pool === 'dra' && gpu === product && count === 1);
 }
 
 async function isFree(count: number): Promise<void> {
-  await waitFor(`${count} free GPUs`, async () => (await offer())?.available === count);
+  await areFree({ 'NVIDIA-L4': count });
 }
 
-async function rent(name: string, count = 1): Promise<GpuInstance> {
+async function areFree(counts: Readonly<Record<string, number>>): Promise<void> {
+  for (const [product, count] of Object.entries(counts)) {
+    await waitFor(`${count} free ${product}`, async () => (await offer(product))?.available === count);
+  }
+}
+
+async function rent(name: string, count = 1, product = 'NVIDIA-L4'): Promise<GpuInstance> {
   const metadata = { name, namespace: NAMESPACE };
-  await client.create(GPU_INSTANCES, { metadata, spec: { gpu: { product: 'NVIDIA-L4', count } } } as never);
+  await client.create(GPU_INSTANCES, { metadata, spec: { gpu: { product, count } } } as never);
   return runningInstance({ client, name: NAMESPACE }, name, 60_000);
 }
 
@@ -78,6 +87,11 @@ async function seen({ status }: GpuInstance): Promise<{ uuids: string[]; files: 
   const said = await waitFor('a login', () => sshRun(login, 'echo $NVIDIA_VISIBLE_DEVICES; cd /dev; ls -d nvidia?'));
   const [variable = '', ...files] = said.stdout.trim().split('\n');
   return { uuids: variable.split(','), files };
+}
+
+/** The slice of the driver that has its devices; another has their counters. */
+async function devicesSlice() {
+  return (await client.list(RESOURCE_SLICES)).items.find(({ spec }) => spec.devices !== undefined);
 }
 
 function setSick(uuids: readonly string[]): void {
@@ -117,7 +131,7 @@ describeWith('real node')('GPUs of a DRA driver', () => {
     setSick([]);
     await giveBack();
     await waitFor('the driver to remove its CDI files', () => readdirSync(CDI).length === 0);
-    await isFree(UUIDS.length);
+    await areFree(ALL);
   }, 120_000);
   afterAll(async () => {
     await berth[Symbol.asyncDispose]();
@@ -129,14 +143,15 @@ describeWith('real node')('GPUs of a DRA driver', () => {
   });
 
   it('are offered as the slice tells of them', async () => {
-    const [slice] = (await client.list(RESOURCE_SLICES)).items;
+    const slice = await devicesSlice();
     expect(slice?.spec).toMatchObject({ driver: DRIVER, nodeName: 'real-0' });
     const told = {
       type: { string: 'gpu' },
       productName: { string: 'NVIDIA L4' },
       driverVersion: { version: '580.95.5' },
     };
-    expect(slice?.spec.devices?.map(({ attributes }) => attributes)).toEqual(
+    const whole = slice?.spec.devices?.filter(({ attributes }) => attributes?.['type']?.string === 'gpu');
+    expect(whole?.map(({ attributes }) => attributes)).toEqual(
       UUIDS.map((uuid) => ({ ...told, uuid: { string: uuid } })),
     );
     expect(await offer()).toMatchObject({
@@ -167,6 +182,39 @@ describeWith('real node')('GPUs of a DRA driver', () => {
     expect(uuids.toSorted()).toEqual(UUIDS);
     expect(files).toEqual(['nvidia0', 'nvidia1']);
     await isFree(0);
+  });
+
+  it('are rented in partitions next to a whole one, and are whole again when these are given back', async () => {
+    await areFree(ALL);
+    const [whole] = (await seen(await rent('whole'))).uuids;
+    const index = whole === UUIDS[0] ? 1 : 0;
+    await areFree({ 'NVIDIA-L4': 1, [PARTITION]: 7 });
+    const { uuids, files } = await seen(await rent('part', 1, PARTITION));
+    await areFree({ 'NVIDIA-L4': 0, [PARTITION]: 6 });
+    expect(files).toEqual([`nvidia${index}`]);
+    const told = (await devicesSlice())?.spec.devices?.find(
+      ({ attributes }) => attributes?.['uuid']?.string === uuids[0],
+    );
+    expect(told).toMatchObject({
+      name: expect.stringMatching(`^gpu-${index}-mig-1g-3gb-`) as unknown,
+      attributes: { type: { string: 'mig' }, profile: { string: '1g.3gb' }, parentUUID: { string: UUIDS[index] } },
+    });
+    const held = [{ driver: DRIVER, pool: 'real-0', device: told?.name, uuid: uuids[0] }];
+    await waitFor('the partition in the status', async () => (await get('part')).status?.devices !== undefined);
+    const { status } = await get('part');
+    expect(status?.devices).toEqual(held);
+    expect(status?.claim).toMatchObject({ migProfile: '1g.3gb', gpuShare: '1/7', pricePerHour: '0.07' });
+    // A sick GPU takes its partitions with it.
+    setSick([UUIDS[index] ?? '']);
+    await areFree({ 'NVIDIA-L4': 0, [PARTITION]: 0 });
+    await waitFor('the bad news', async () => (await get('part')).status?.unhealthyGPUs?.[0]?.id === uuids[0]);
+    expect((await get('whole')).status?.unhealthyGPUs).toBeUndefined();
+    setSick([]);
+    await areFree({ [PARTITION]: 6 });
+    await call('PATCH', '/instances/part', { state: 'stopped' });
+    await waitFor('its bill', async () => (await get('part')).status?.intervals !== undefined);
+    expect((await get('part')).status?.intervals?.at(-1)).toMatchObject({ devices: held, gpuShare: '1/7' });
+    await areFree({ 'NVIDIA-L4': 1, [PARTITION]: 7 });
   });
 
   it('leave the offers when the driver taints them, and tell their instance', async () => {

@@ -1,6 +1,7 @@
 // Gives GPUs that do not exist to a kubelet by Dynamic Resource Allocation, as NVIDIA's driver
-// (kubernetes-sigs/dra-driver-nvidia-gpu) gives real ones: a ResourceSlice with its attributes, and for each claim a CDI
-// file with NVIDIA_VISIBLE_DEVICES and device files. A file names the GPUs that are sick: the slice taints them.
+// (kubernetes-sigs/dra-driver-nvidia-gpu) gives real ones, whole or in partitions: ResourceSlices with its attributes and
+// with the counters that a GPU and its partitions share, and for each claim a CDI file with NVIDIA_VISIBLE_DEVICES and
+// device files. A file names the GPUs that are sick: the slice taints them and their partitions.
 //
 //	dra-driver -kubeconfig FILE -node NAME -cdi FOLDER -sick FILE -product 'NVIDIA L4' -memory 23034Mi -version 580.95.5 GPU-a GPU-b
 package main
@@ -18,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	dra "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,10 +42,31 @@ var controlFiles = []string{"nvidiactl", "nvidia-modeset", "nvidia-uvm", "nvidia
 // object is one of JSON.
 type object = map[string]any
 
+// computeParts and memoryParts are those of a GPU.
+const computeParts, memoryParts = 7, 8
+
+// profiles are those of NVIDIA's MIG user guide that an A100 has too, with the names of a GPU of 24 GB: how many parts a
+// partition takes, and at which part of the memory it may begin.
+var profiles = []struct {
+	name            string
+	compute, memory int
+	at              []int
+}{
+	{"1g.3gb", 1, 1, []int{0, 1, 2, 3, 4, 5, 6}},
+	{"2g.6gb", 2, 2, []int{0, 2, 4}},
+}
+
+// device is a whole GPU or a partition, with the number of the GPU.
+type device struct {
+	dra.Device
+	gpu int
+}
+
 // driver gives out the GPUs of one node.
 type driver struct {
 	node, cdi, sickFile string
-	devices             []dra.Device
+	counters            []dra.CounterSet
+	devices             []device
 }
 
 func main() {
@@ -56,25 +79,52 @@ func main() {
 	memory := flag.String("memory", "", "memory of one GPU")
 	version := flag.String("version", "", "version of the GPUs' driver: three numbers")
 	flag.Parse()
-	for index, uuid := range flag.Args() {
-		d.devices = append(d.devices, deviceOf(index, uuid, *product, *memory, *version))
+	for gpu, id := range flag.Args() {
+		d.addGPU(gpu, id, *product, resource.MustParse(*memory), *version)
 	}
 	log.Fatal(d.run(context.Background(), *kubeconfig))
 }
 
-// deviceOf is a GPU with the attributes of NVIDIA's driver.
-func deviceOf(index int, uuid, product, memory, version string) dra.Device {
-	kind := "gpu"
-	return dra.Device{
-		Name: fmt.Sprintf("gpu-%d", index),
-		Attributes: map[dra.QualifiedName]dra.DeviceAttribute{
-			"type":          {StringValue: &kind},
-			"uuid":          {StringValue: &uuid},
+// addGPU adds a GPU and its partitions, with the attributes of NVIDIA's driver.
+func (d *driver) addGPU(gpu int, id, product string, memory resource.Quantity, version string) {
+	name := fmt.Sprintf("gpu-%d", gpu)
+	d.counters = append(d.counters, dra.CounterSet{Name: name, Counters: counters(computeParts, 0, memoryParts)})
+	add := func(name string, own map[dra.QualifiedName]string, compute, at, parts int) {
+		attributes := map[dra.QualifiedName]dra.DeviceAttribute{
 			"productName":   {StringValue: &product},
 			"driverVersion": {VersionValue: &version},
-		},
-		Capacity: map[dra.QualifiedName]dra.DeviceCapacity{"memory": {Value: resource.MustParse(memory)}},
+		}
+		for key, value := range own {
+			attributes[key] = dra.DeviceAttribute{StringValue: &value}
+		}
+		part := resource.NewQuantity(memory.Value()/memoryParts*int64(parts), resource.BinarySI)
+		used := dra.DeviceCounterConsumption{CounterSet: d.counters[gpu].Name, Counters: counters(compute, at, parts)}
+		d.devices = append(d.devices, device{gpu: gpu, Device: dra.Device{
+			Name:             name,
+			Attributes:       attributes,
+			Capacity:         map[dra.QualifiedName]dra.DeviceCapacity{"memory": {Value: *part}},
+			ConsumesCounters: []dra.DeviceCounterConsumption{used},
+		}})
 	}
+	add(name, map[dra.QualifiedName]string{"type": "gpu", "uuid": id}, computeParts, 0, memoryParts)
+	for _, one := range profiles {
+		for _, at := range one.at {
+			partition := fmt.Sprintf("%s-mig-%s-%d", name, strings.ReplaceAll(one.name, ".", "-"), at)
+			own := "MIG-" + uuid.NewSHA1(uuid.NameSpaceOID, []byte(id+partition)).String()
+			add(partition, map[dra.QualifiedName]string{
+				"type": "mig", "uuid": own, "parentUUID": id, "profile": one.name,
+			}, one.compute, at, one.memory)
+		}
+	}
+}
+
+// counters are so many parts of the processors of a GPU, and those of its memory from one on.
+func counters(compute, at, parts int) map[string]dra.Counter {
+	all := map[string]dra.Counter{"compute": {Value: *resource.NewQuantity(int64(compute), resource.DecimalSI)}}
+	for part := at; part < at+parts; part++ {
+		all[fmt.Sprintf("memory-%d", part)] = dra.Counter{Value: *resource.NewQuantity(1, resource.DecimalSI)}
+	}
+	return all
 }
 
 // run serves the kubelet, and publishes the GPUs once it knows this driver, and again whenever one is sick or well.
@@ -107,7 +157,7 @@ func (d *driver) run(ctx context.Context, kubeconfig string) error {
 		if err := helper.PublishResources(ctx, d.resources(now)); err != nil {
 			return err
 		}
-		log.Printf("%d GPUs are published, and these are sick: %v", len(d.devices), now)
+		log.Printf("%d devices are published, and these are sick: %v", len(d.devices), now)
 		sick, isPublished = now, true
 	}
 }
@@ -117,14 +167,17 @@ func (d *driver) sick() []string {
 	return strings.Fields(string(text))
 }
 
+// resources are the counters and the devices: Kubernetes takes them only in different slices of a pool.
 func (d *driver) resources(sick []string) resourceslice.DriverResources {
-	devices := slices.Clone(d.devices)
-	for index, device := range devices {
-		if slices.Contains(sick, uuidOf(device)) {
-			devices[index].Taints = []dra.DeviceTaint{{Key: driverName + "/sick", Effect: dra.DeviceTaintEffectNoSchedule}}
+	var devices []dra.Device
+	for _, one := range d.devices {
+		told := one.Device
+		if slices.Contains(sick, uuidOf(one)) || slices.Contains(sick, uuidOf(d.wholeOf(one))) {
+			told.Taints = []dra.DeviceTaint{{Key: driverName + "/sick", Effect: dra.DeviceTaintEffectNoSchedule}}
 		}
+		devices = append(devices, told)
 	}
-	pool := resourceslice.Pool{Slices: []resourceslice.Slice{{Devices: devices}}}
+	pool := resourceslice.Pool{Slices: []resourceslice.Slice{{SharedCounters: d.counters}, {Devices: devices}}}
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.node: pool}}
 }
 
@@ -157,7 +210,7 @@ func (d *driver) prepare(claim *dra.ResourceClaim) ([]kubeletplugin.Device, erro
 		name := fmt.Sprintf("%s-%s", claim.UID, result.Device)
 		variable := "NVIDIA_VISIBLE_DEVICES=" + strings.Join(uuids[result.Request], ",")
 		var nodes []object
-		for _, file := range append(slices.Clone(controlFiles), fmt.Sprintf("nvidia%d", d.indexOf(result.Device))) {
+		for _, file := range append(slices.Clone(controlFiles), fmt.Sprintf("nvidia%d", d.devices[d.indexOf(result.Device)].gpu)) {
 			nodes = append(nodes, object{"path": "/dev/" + file, "hostPath": "/dev/null"})
 		}
 		edits = append(edits, object{"name": name, "containerEdits": object{"env": []string{variable}, "deviceNodes": nodes}})
@@ -206,9 +259,14 @@ func (d *driver) writeCDI(claim types.UID, devices []object) error {
 }
 
 func (d *driver) indexOf(name string) int {
-	return slices.IndexFunc(d.devices, func(device dra.Device) bool { return device.Name == name })
+	return slices.IndexFunc(d.devices, func(one device) bool { return one.Name == name })
 }
 
-func uuidOf(device dra.Device) string {
-	return *device.Attributes["uuid"].StringValue
+// wholeOf is the GPU of a device.
+func (d *driver) wholeOf(one device) device {
+	return d.devices[slices.IndexFunc(d.devices, func(other device) bool { return other.gpu == one.gpu })]
+}
+
+func uuidOf(one device) string {
+	return *one.Attributes["uuid"].StringValue
 }

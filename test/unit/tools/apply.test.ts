@@ -87,10 +87,12 @@ test('on kind the disks are those of its own class, and else of the class that t
   expect(pool?.spec.disk).toEqual({ maxGb: 1024 });
 });
 
-test('a DRA driver gets a class of its own, and a pool that sells it', async () => {
+test('a DRA driver gets classes of its own, of GPUs and partitions, and a pool that sells them', async () => {
   const added = (await fleetOf(false, true)).slice((await fleetOf(false)).length);
   expect(added.map(({ kind, metadata }) => [kind, metadata.name])).toEqual([
     ['DeviceClass', 'gpu.berth.dev'],
+    ['DeviceClass', 'mig-1g-3gb.gpu.berth.dev'],
+    ['DeviceClass', 'mig-2g-6gb.gpu.berth.dev'],
     ['GPUPool', 'dra'],
   ]);
 });
