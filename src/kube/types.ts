@@ -19,13 +19,16 @@ import type {
   V1StorageClass,
 } from '@kubernetes/client-node';
 
-/** A client-node model as JSON has it (RFC 3339 dates): Berth skips the deserialiser, which drops newer fields. */
+/**
+ * A client-node model as JSON has it (RFC 3339 dates, `default` for `_default`): Berth skips the deserialiser, which drops
+ * newer fields.
+ */
 export type Wire<T> = T extends Date
   ? string
   : T extends readonly (infer U)[]
     ? Wire<U>[]
     : T extends object
-      ? { [K in keyof T]: Wire<T[K]> }
+      ? { [K in keyof T as K extends `_${infer Name}` ? Name : K]: Wire<T[K]> }
       : T;
 
 export type ObjectMeta = Wire<V1ObjectMeta>;

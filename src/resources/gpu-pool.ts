@@ -77,7 +77,7 @@ const devicesSchema = withRules(
     deviceClassName: objectNameSchema('write the name of a DeviceClass, for example gpu.nvidia.com')
       .optional()
       .describe(
-        'DeviceClass of GPUs that Dynamic Resource Allocation gives out, instead of a preset. Berth reads them in ResourceSlices. Its devices must be whole GPUs, or MIG slices of one profile.',
+        'DeviceClass of GPUs that Dynamic Resource Allocation gives out, instead of a preset. Berth reads ResourceSlices. Its devices must be whole GPUs, shared ones, or MIG slices of one profile.',
       ),
     partitionClassNames: z
       .array(objectNameSchema('write the name of a DeviceClass').describe('Name of a DeviceClass.'))

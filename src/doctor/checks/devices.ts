@@ -23,7 +23,7 @@ function notSold(names: readonly string[], driver: string, pool: string | undefi
     reason: 'NotSold',
     objects: names.map((name) => `node/${name}`),
     message: `${many ? 'Nodes' : 'Node'} ${named(names)}: driver ${driver} has GPUs in ResourceSlices, and no GPUPool sells them.`,
-    why: 'Instances get them only from a GPUPool whose spec.devices names their DeviceClass. Its GPUs must be whole, or MIG slices of one profile, and all of one product on a node.',
+    why: 'Instances get them only from a GPUPool whose spec.devices names their DeviceClass. Its GPUs must be whole, shared in equal parts, or MIG slices of one profile, and all of one product on a node.',
     remedy:
       pool === undefined
         ? 'kubectl get gpupools -o custom-columns=NAME:.metadata.name,SELECTOR:.spec.nodeSelector,DEVICES:.spec.devices'

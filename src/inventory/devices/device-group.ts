@@ -44,6 +44,8 @@ export interface DeviceGroup {
   readonly attributes: Readonly<Record<string, string>>;
   /** By name: the least, in bytes or pieces. */
   readonly capacity: Readonly<Record<string, number>>;
+  /** The part of a device that each is: 1/8. Undefined where each is a device. */
+  readonly share: string | undefined;
 }
 
 /** A claim that has a device. */
@@ -128,7 +130,7 @@ export function classGap(name: string, classes: readonly DeviceClass[]): string 
   if (deviceClass === undefined)
     return `Berth reads no DeviceClass ${name}. Install the driver that makes it. Kubernetes must be 1.34 or later, and dra.enabled of the chart must be on.`;
   if (readSelectors(deviceClass) === undefined)
-    return `Berth cannot count the devices of DeviceClass ${name}: its selectors are more than device.driver and device.attributes compared with == and joined with &&. Name a simpler class.`;
+    return `Berth cannot count the devices of DeviceClass ${name}: its selectors are more than device.driver, device.allowMultipleAllocations and device.attributes compared with == and joined with &&. Name a simpler class.`;
   const { extendedResourceName } = deviceClass.spec;
   if (extendedResourceName === undefined && name.length > MOST_NAME)
     return `DeviceClass ${name} has no spec.extendedResourceName, and its own name is longer than the ${MOST_NAME} characters of a resource. Set one, for example nvidia.com/gpu.`;
@@ -147,8 +149,9 @@ function select(deviceClass: DeviceClass, { devices, counters }: DeviceSupply): 
   const verdicts = devices.map((one) => selects(selectors, one));
   const own = devices.filter((_, index) => verdicts[index] === true);
   if (verdicts.includes('unknown') || new Set(own.map(({ driver }) => driver)).size > 1) return [];
-  const isShared = own.some(({ device }) => device.allowMultipleAllocations === true);
-  return isShared || !fitTogether(counters, own) ? [] : own;
+  const isUncounted = own.some(({ device, part }) => device.allowMultipleAllocations === true && part === undefined);
+  const areAlike = new Set(own.map(({ part }) => part?.share)).size === 1;
+  return isUncounted || !areAlike || !fitTogether(counters, own) ? [] : own;
 }
 
 /** The devices of a class on a node; none where they cannot be counted. */
@@ -161,8 +164,8 @@ function selectOnce(deviceClass: DeviceClass, supply: DeviceSupply): readonly Na
 }
 
 /**
- * The devices of a class on a node; undefined when it has none, or none that can be counted: devices that several claims
- * share, or that take from each other, are not sold. Slices of one MIG profile leave each other room.
+ * The devices of a class on a node; undefined when it has none, or none that can be counted: devices that take from each
+ * other are not sold. Slices of one MIG profile leave each other room, and so do pieces of devices that claims share.
  */
 export function deviceGroup(deviceClass: DeviceClass, supply: DeviceSupply): DeviceGroup | undefined {
   const resourceName = resourceOf(deviceClass);
@@ -206,5 +209,6 @@ export function deviceGroup(deviceClass: DeviceClass, supply: DeviceSupply): Dev
     supply,
     attributes: commonAttributes(all),
     capacity: leastCapacity(all),
+    share: first.part?.share,
   };
 }

@@ -14,7 +14,8 @@ import { instanceOf, podHolding } from '../holdings.ts';
 import { hasStopped } from '../nodes/pod-end.ts';
 import { classGap, deviceGroup, type DeviceGroup, type DeviceSupply, type Holder, isTainted } from './device-group.ts';
 import { counterKey } from './shared-counters.ts';
-import { type Device, devicesOn, newestSlices, poolKey, poolOfSlice, withTaints } from './slices.ts';
+import { piecesOf, roomBeside } from './shared-capacity.ts';
+import { type Device, devicesOn, newestSlices, type Part, poolKey, poolOfSlice, withTaints } from './slices.ts';
 import { NO_DEVICES, type NodeDevices } from './told-node.ts';
 
 /** What Kubernetes keeps of devices. They are empty where it does not serve these kinds. */
@@ -31,13 +32,37 @@ export interface PodDevice extends HeldDevice {
   isTainted: boolean;
 }
 
+/** What a claim has of a device. */
+interface Taken {
+  /** The class that was asked for. */
+  deviceClassName: string | undefined;
+  /** Of a device that it shares with others; undefined: all of it. */
+  consumed: Readonly<Record<string, string>> | undefined;
+}
+
+/** The same with the key of the claim, and its pod. */
+interface TakenBy extends Taken {
+  claim: string;
+  pod: Held['pod'];
+}
+
 /** A claim with its devices. */
 interface Held {
-  /** The devices by their ids, each with the class that was asked for. */
-  devices: ReadonlyMap<string, string | undefined>;
+  /** By the ids of devices. It may have several parts of one. */
+  devices: ReadonlyMap<string, readonly Taken[]>;
   /** The pod that the scheduler made the claim for. It may be gone before its claim. */
   pod: { key: string; uid: string; instance: string | undefined } | undefined;
 }
+
+/** Whoever has parts of a device otherwise than by a pod that asks for one piece. */
+const OTHERS: Holder = {
+  askedAs: undefined,
+  claim: '',
+  requests: {},
+  pod: undefined,
+  instance: undefined,
+  stage: undefined,
+};
 
 function add<K, V>(sets: Map<K, Set<V>>, key: K, value: V): void {
   const known = sets.get(key);
@@ -59,16 +84,20 @@ function idOf({ driver, pool, device }: Pick<HeldDevice, 'driver' | 'pool' | 'de
 function heldBy({ metadata, spec, status }: ResourceClaim): Held | undefined {
   const results = status?.allocation?.devices?.results ?? [];
   const classes = new Map(spec.devices?.requests?.map(({ name, exactly }) => [name, exactly?.deviceClassName]));
-  const devices = results
+  const devices = new Map<string, readonly Taken[]>();
+  for (const result of results) {
     // An administrator's look at a device takes it from nobody.
-    .filter(({ adminAccess }) => adminAccess !== true)
-    .map((result) => [idOf(result), classes.get(result.request)] as const);
-  if (devices.length === 0) return undefined;
+    if (result.adminAccess === true) continue;
+    const consumed = result.shareID === undefined ? undefined : result.consumedCapacity;
+    const taken = { deviceClassName: classes.get(result.request), consumed };
+    devices.set(idOf(result), [...(devices.get(idOf(result)) ?? []), taken]);
+  }
+  if (devices.size === 0) return undefined;
   const isOfPod = metadata.annotations?.[EXTENDED_RESOURCE_CLAIM] === 'true';
   const owner = isOfPod ? metadata.ownerReferences?.find(({ kind }) => kind === 'Pod') : undefined;
   const key = keyOf({ namespace: metadata.namespace, name: owner?.name ?? '' });
   const pod = owner && { key, uid: owner.uid, instance: undefined };
-  return { devices: new Map(devices), pod };
+  return { devices, pod };
 }
 
 /** The devices of each node by their classes, and what claims have of them; worked out at the first look after a change. */
@@ -173,27 +202,57 @@ export class DeviceIndex {
       ),
     );
     const rules = [...this.#stores.deviceTaintRules.values()];
-    return {
-      devices: slices.flatMap((ofPool) => devicesOn(node, ofPool, rules)),
-      counters: new Map(counters),
-      holdersOf: (id) => this.#holdersOf(id),
+    const devices = slices.flatMap((ofPool) => devicesOn(node, ofPool, rules)).flatMap(piecesOf);
+    const parts = new Map(devices.flatMap(({ id, part }) => (part === undefined ? [] : [[id, part] as const])));
+    const holdersOf = (id: string): Holder[] => {
+      const part = parts.get(id);
+      return part === undefined ? this.#holdersOf(id) : this.#holdersOfPart(part);
     };
+    return { devices, counters: new Map(counters), holdersOf };
+  }
+
+  #takenOf(id: string): TakenBy[] {
+    return [...(this.#holders.get(id) ?? [])].flatMap((claim) => {
+      const { devices, pod } = this.#held.get(claim) ?? {};
+      return (devices?.get(id) ?? []).map((taken) => ({ ...taken, claim, pod }));
+    });
   }
 
   #holdersOf(id: string): Holder[] {
-    return [...(this.#holders.get(id) ?? [])].flatMap((key) => {
-      const held = this.#held.get(key);
-      if (held === undefined) return [];
-      const { pod, devices } = held;
-      const found = pod && this.#pods.get(pod.key);
-      const holding = found?.metadata.uid === pod?.uid && found !== undefined ? podHolding(found) : undefined;
-      const [askedAs, requests] = [pod && devices.get(id), holding?.amounts ?? {}];
-      const isOver = found === undefined || found.metadata.uid !== pod?.uid || hasStopped(found);
-      const isPlaced =
-        holding !== undefined && found?.status?.extendedResourceClaimStatus?.resourceClaimName === refOf(key).name;
-      const stage = isPlaced ? 'placed' : isOver ? 'over' : undefined;
-      return [{ askedAs, claim: key, requests, pod: pod?.uid, instance: pod?.instance, stage }];
-    });
+    const byClaim = new Map(this.#takenOf(id).map((taken) => [taken.claim, this.#holder(taken)]));
+    return [...byClaim.values()];
+  }
+
+  /**
+   * Whoever has a piece of a device: a pod that asked for one or, for as many as what else is taken of it leaves no room
+   * for, others.
+   */
+  #holdersOfPart(part: Part): Holder[] {
+    const all = this.#takenOf(part.id);
+    const asked = all.filter(({ pod }) => pod !== undefined);
+    const own = asked[part.index];
+    if (own !== undefined) return [this.#holder(own)];
+    const room = roomBeside(
+      part,
+      all.map(({ consumed }) => consumed),
+    );
+    return part.index < part.count - room ? [OTHERS] : [];
+  }
+
+  #holder({ claim, pod, deviceClassName }: TakenBy): Holder {
+    const found = pod && this.#pods.get(pod.key);
+    const holding = found?.metadata.uid === pod?.uid && found !== undefined ? podHolding(found) : undefined;
+    const isOver = found === undefined || found.metadata.uid !== pod?.uid || hasStopped(found);
+    const isPlaced =
+      holding !== undefined && found?.status?.extendedResourceClaimStatus?.resourceClaimName === refOf(claim).name;
+    return {
+      askedAs: pod && deviceClassName,
+      claim,
+      requests: holding?.amounts ?? {},
+      pod: pod?.uid,
+      instance: pod?.instance,
+      stage: isPlaced ? 'placed' : isOver ? 'over' : undefined,
+    };
   }
 
   /** The nodes of the pools of devices. */

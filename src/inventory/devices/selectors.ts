@@ -1,16 +1,19 @@
 import type { DeviceClass } from '../../kube/devices.ts';
 import type { Device, NamedDevice } from './slices.ts';
 
-/** `device.driver` is a value, or an attribute is. */
-type Condition = { driver: string } | { domain: string; name: string; value: string };
+/** `device.driver` is a value, or an attribute is, or several claims may share the device or not. */
+type Condition = { driver: string } | { isShared: boolean } | { domain: string; name: string; value: string };
 
 // The API server has checked that quotes match.
 const DRIVER = /^device\.driver\s*==\s*['"]([^'"\\]*)['"]$/;
+const SHARED = /^device\.allowMultipleAllocations\s*==\s*(true|false)$/;
 const ATTRIBUTE = /^device\.attributes\[['"]([^'"\\]+)['"]\]\.(\w+)\s*==\s*['"]([^'"\\]*)['"]$/;
 
 function readCondition(term: string): Condition | undefined {
   const driver = DRIVER.exec(term)?.[1];
   if (driver !== undefined) return { driver };
+  const shared = SHARED.exec(term)?.[1];
+  if (shared !== undefined) return { isShared: shared === 'true' };
   const [, domain, name, value] = ATTRIBUTE.exec(term) ?? [];
   return domain === undefined || name === undefined || value === undefined ? undefined : { domain, name, value };
 }
@@ -34,8 +37,10 @@ function textOf(attributes: Device['attributes'], key: string): string | undefin
 /** `unknown`: the scheduler fails at it, and then allocates nothing on the node. */
 type Verdict = boolean | 'unknown';
 
-function holds(condition: Condition, { driver, device: { attributes } }: NamedDevice): Verdict {
+function holds(condition: Condition, { driver, device }: NamedDevice): Verdict {
+  const { attributes, allowMultipleAllocations: isShared = false } = device;
   if ('driver' in condition) return driver === condition.driver;
+  if ('isShared' in condition) return isShared === condition.isShared;
   const { domain, name, value } = condition;
   const text = textOf(attributes, `${domain}/${name}`) ?? (domain === driver ? textOf(attributes, name) : undefined);
   return text === undefined ? 'unknown' : text === value;

@@ -10,6 +10,20 @@ export interface NamedDevice {
   readonly pool: string;
   readonly driver: string;
   readonly device: Device;
+  /** Of a piece of a device that several claims may share. */
+  readonly part?: Part;
+}
+
+/** A piece of a device. All pieces of it are alike. */
+export interface Part {
+  /** That of the device. */
+  readonly id: string;
+  /** The part of the device that it is, exactly: 1/8. */
+  readonly share: string;
+  readonly index: number;
+  /** How many pieces the device has. */
+  readonly count: number;
+  readonly device: Device;
 }
 
 export function poolKey(driver: string, pool: string): string {

@@ -17,6 +17,8 @@ export const deviceLabels = {
   driver: (resourceName: string) => `device:${resourceName}:driver`,
   attribute: (resourceName: string, name: string) => `device:${resourceName}:attribute:${name}`,
   capacity: (resourceName: string, name: string) => `device:${resourceName}:capacity:${name}`,
+  /** Only of devices that claims share. */
+  share: (resourceName: string) => `device:${resourceName}:share`,
 } as const;
 
 /** The groups that a pool has of a node. Where a device plugin counts the resource, the scheduler asks no slices. */
@@ -28,12 +30,13 @@ export function groupsFor(node: Node, groups: NodeDevices, devices: PoolDevices 
   });
 }
 
-function labelsOf({ deviceClassName, resourceName, driver, attributes, capacity }: DeviceGroup) {
+function labelsOf({ deviceClassName, resourceName, driver, attributes, capacity, share }: DeviceGroup) {
   const told = [
     [deviceLabels.className(resourceName), deviceClassName],
     [deviceLabels.driver(resourceName), driver],
     ...Object.entries(attributes).map(([name, value]) => [deviceLabels.attribute(resourceName, name), value]),
     ...Object.entries(capacity).map(([name, value]) => [deviceLabels.capacity(resourceName, name), String(value)]),
+    ...(share === undefined ? [] : [[deviceLabels.share(resourceName), share]]),
   ];
   return Object.fromEntries(told) as Record<string, string>;
 }

@@ -1,6 +1,14 @@
 import { DEVICE_RESOURCE, deviceLabels } from '../devices/told-node.ts';
 import type { PoolDevices } from '../../resources/gpu-pool.ts';
-import { type GpuResource, type Labels, type Maker, migSlices, numberLabel, wholeGpus } from '../nodes/gpu-labels.ts';
+import {
+  type GpuResource,
+  type Labels,
+  type Maker,
+  migSlices,
+  numberLabel,
+  sharedGpus,
+  wholeGpus,
+} from '../nodes/gpu-labels.ts';
 
 /** The names that a driver gives to what Berth reads of its devices. */
 interface DeviceNames {
@@ -80,12 +88,15 @@ export function ofDeviceClass(devices: ClassDevices): Maker {
       const type = attribute(labels, resourceName, 'type');
       // Devices of one class that differ: nobody chooses which of them an instance gets.
       if (product === '') return undefined;
+      const share = labels[deviceLabels.share(resourceName)];
       if (mig !== undefined && type === mig) {
+        if (share !== undefined) return undefined;
         const profile = attribute(labels, resourceName, 'profile') ?? '';
         return migSlices(product, profile, { resourceName, memoryMb, total });
       }
       if (whole !== undefined && type !== whole) return undefined;
-      return wholeGpus({ resourceName, product, memoryMb, total });
+      const ofDevices = { resourceName, product, memoryMb, total };
+      return share === undefined ? wholeGpus(ofDevices) : sharedGpus(ofDevices, share);
     },
     productOf: (labels) => productOf(labels),
     driverOf(labels) {

@@ -179,3 +179,10 @@ export function driverOf(node: Node, maker: Maker = NVIDIA): Driver {
 export function wholeGpus(resource: Pick<GpuResource, 'resourceName' | 'product' | 'memoryMb' | 'total'>): GpuResource {
   return { ...resource, isolation: 'whole', migProfile: undefined, share: '1', weight: 1 };
 }
+
+/** A resource of which every piece is such a part of a GPU, and programs that share it are not kept apart. */
+export function sharedGpus(resource: Parameters<typeof wholeGpus>[0], share: string): GpuResource {
+  const [parts = 1, all = 1] = share.split('/').map(Number);
+  const product = `${resource.product}-SHARED`;
+  return { ...wholeGpus({ ...resource, product }), isolation: 'time_sliced', share, weight: parts / all };
+}

@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
 import { offerListSchema } from '../../../src/http/features/offers/schema.ts';
-import { findCondition } from '../../../src/kube/conditions.ts';
-import { DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES } from '../../../src/kube/devices.ts';
-import { type Pod, PODS } from '../../../src/kube/types.ts';
+import { DEVICE_CLASSES, RESOURCE_SLICES } from '../../../src/kube/devices.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { boundAfter } from '../../support/bound-after.ts';
+import { placePods, removePods } from '../../support/foreign-pods.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
 import { addNode, sellDevices, sliceNode } from '../../support/http/fleet.ts';
 import { KINDS, migClass, migNode } from '../../support/mig-node.ts';
@@ -29,6 +28,10 @@ let berth: BerthProcess;
 let tenant: TestNamespace;
 let call: Call;
 const ends: (() => Promise<unknown>)[] = [];
+
+function foreign() {
+  return { client: tenant.client, namespace: tenant.name, label: LABEL };
+}
 
 function classOf(kind: string): string {
   return `${tenant.name}-${kind.replace('.', '-')}`;
@@ -80,50 +83,10 @@ async function areAll(free: Readonly<Record<string, number>>, what: string): Pro
   });
 }
 
-/**
- * Makes pods of others, and resolves with how many have a node: once the scheduler has looked at each, and `isDone` says
- * that it will place no more of them.
- */
-async function place(
-  kinds: readonly string[],
-  prefix: string,
-  isDone: (placed: number) => boolean | Promise<boolean>,
-): Promise<number> {
-  const { client, name: namespace } = tenant;
-  const names = kinds.map((_, index) => `${prefix}-${index}`);
-  for (const [index, kind] of kinds.entries()) {
-    const limits = { [`deviceclass.resource.kubernetes.io/${classOf(kind)}`]: '1' };
-    const pod: Pod = {
-      metadata: { namespace, name: names[index] ?? '' },
-      spec: {
-        containers: [{ name: 'main', image: 'foreign', resources: { limits } }],
-        nodeSelector: { [LABEL]: namespace },
-        tolerations: [{ operator: 'Exists' }],
-      },
-    };
-    await client.create(PODS, pod);
-  }
-  return await waitFor(`the scheduler to have looked at all of ${kinds.length} ${kinds[0]}`, async () => {
-    const found = await Promise.all(names.map((name) => client.get(PODS, { namespace, name })));
-    const isSeen = found.every(({ status }) => findCondition(status?.conditions, 'PodScheduled') !== undefined);
-    const placed = found.filter(({ spec }) => spec?.nodeName !== undefined).length;
-    return isSeen && (await isDone(placed)) && placed;
-  });
-}
-
-async function remove(prefix: string): Promise<void> {
-  const { client, name: namespace } = tenant;
-  const { items } = await client.list(PODS, { namespace });
-  const own = items.filter(({ metadata }) => metadata.name.startsWith(prefix));
-  // Those that wait go first. One that goes while the scheduler places it leaves its device taken there for good.
-  const waitingFirst = own.toSorted(
-    (a, b) => Number(a.spec?.nodeName !== undefined) - Number(b.spec?.nodeName !== undefined),
-  );
-  for (const { metadata } of waitingFirst) await client.delete(PODS, metadata, { gracePeriodSeconds: 0 });
-  await waitFor('their claims to be gone', async () => {
-    const claims = (await client.list(RESOURCE_CLAIMS, { namespace })).items;
-    return !claims.some(({ metadata }) => metadata.name.startsWith(prefix));
-  });
+/** Makes pods of others, and resolves with how many have a node. */
+async function place(kinds: readonly string[], prefix: string, isDone: Parameters<typeof placePods>[3]) {
+  const resources = kinds.map((kind) => `deviceclass.resource.kubernetes.io/${classOf(kind)}`);
+  return await placePods(foreign(), resources, prefix, isDone);
 }
 
 it('offers whole GPUs, and each profile by its part of one', async () => {
@@ -154,10 +117,10 @@ it('offers as many as the scheduler then places, whatever others have', async ()
     const kind = KINDS[round % KINDS.length] ?? '';
     const probes = Array.from({ length: (ALL[kind] ?? 0) + 1 }, () => kind);
     const placed = await place(probes, 'probe', async () => (await free(kind)) === 0);
-    await remove('probe');
+    await removePods(foreign(), 'probe');
     await waitFor(`${placed} of ${kind} to be offered`, async () => (await free(kind)) === placed);
     for (let look = 0; look < 3; look += 1) expect(await free(kind)).toBe(placed);
-    await remove('other');
+    await removePods(foreign(), 'other');
     await areAll(ALL, 'all that there is');
   }
 });

@@ -108,11 +108,6 @@ test.each<[what: string, one: Fleet, free: number | undefined]>([
   ],
   ['devices of two products are not sold', { devices: [...FOUR, gpuDevice('gpu-4', 'NVIDIA H100')] }, undefined],
   [
-    'devices that several claims share are not sold',
-    { devices: FOUR.map((one) => ({ ...one, allowMultipleAllocations: true })) },
-    undefined,
-  ],
-  [
     'where a device plugin counts the resource, slices give nothing',
     { node: gpuNode('n', { labels: { 'nvidia.com/gpu.product': '' } }) },
     undefined,
