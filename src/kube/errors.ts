@@ -89,6 +89,11 @@ export class QuotaUncountedError extends ForbiddenError {
   override name = 'QuotaUncountedError';
 }
 
+/** 409: others of the namespace came at once, and Kubernetes counted none of their quota for this one. Nothing was written. */
+export class QuotaContendedError extends ConflictError {
+  override name = 'QuotaContendedError';
+}
+
 /** 401: the server did not accept the credentials, not even after they were read again. */
 export class UnauthorizedError extends KubeError {
   override name = 'UnauthorizedError';
@@ -174,6 +179,10 @@ function forbiddenType(statusMessage: string): KubeErrorClass {
   return says(statusMessage, 'quotaUncounted') ? QuotaUncountedError : ForbiddenError;
 }
 
+function conflictType(statusMessage: string): KubeErrorClass {
+  return says(statusMessage, 'quotaContended') ? QuotaContendedError : ConflictError;
+}
+
 function invalidType(statusMessage: string): KubeErrorClass {
   if (says(statusMessage, 'patchNotApplied')) return PatchTestFailedError;
   return says(statusMessage, 'policyNotReady') ? PolicyNotReadyError : InvalidError;
@@ -183,6 +192,7 @@ function invalidType(statusMessage: string): KubeErrorClass {
 const NARROWED = new Map<KubeErrorClass, (statusMessage: string) => KubeErrorClass>([
   [InvalidError, invalidType],
   [ForbiddenError, forbiddenType],
+  [ConflictError, conflictType],
 ]);
 
 /** The error for a failed `call` (method and path). `body`: the parsed Status, or the text of a proxy in between. */
@@ -251,6 +261,7 @@ const WORDS = {
   // admission/plugin/resourcequota/controller.go
   quotaExceeded: [['exceeded quota']],
   quotaUncounted: [['status unknown for quota: ']],
+  quotaContended: [['operation cannot be fulfilled on resourcequotas ', 'the object has been modified']],
   // The same file, for a quota that the object cannot be counted against.
   quota: [['is forbidden: ', 'quota']],
   // admission/plugin/webhook/errors/statuserror.go

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { KubeError, QuotaUncountedError, UnauthorizedError, wasNeverSent } from '../errors.ts';
+import { KubeError, QuotaContendedError, QuotaUncountedError, UnauthorizedError, wasNeverSent } from '../errors.ts';
 
 export interface RetryOptions {
   clock: Clock;
@@ -21,11 +21,11 @@ const MAX_TOTAL_MS = 60_000;
 const STARTING = { waitMs: 1_000, totalMs: 25_000 } as const;
 
 // After 429, and 5xx with Retry-After, the server has done nothing and says when to come back: any call is tried again
-// (client-go's rest/with_retry.go). So it is for a quota that is about to be counted. After other 5xx, the client's time limit and a broken connection the outcome is
+// (client-go's rest/with_retry.go). So it is for a quota that is about to be counted, or that others take of at once. After other 5xx, the client's time limit and a broken connection the outcome is
 // unknown: only safe calls are tried again.
 function isRetriable(error: unknown, safe: boolean): error is KubeError {
   if (!(error instanceof KubeError)) return false;
-  if (error.status === 429 || error instanceof QuotaUncountedError) return true;
+  if (error.status === 429 || error instanceof QuotaUncountedError || error instanceof QuotaContendedError) return true;
   if (error.status >= 500) return safe || error.retryAfterMs !== undefined;
   if (error.status !== 0 || error.reason === 'TooLarge') return false;
   return safe || wasNeverSent(error);

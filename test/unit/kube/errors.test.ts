@@ -12,6 +12,7 @@ import {
   NotFoundError,
   PatchTestFailedError,
   PolicyNotReadyError,
+  QuotaContendedError,
   QuotaUncountedError,
   TimeoutError,
   toKubeError,
@@ -95,6 +96,7 @@ const PREDICATES = {
   invalid: (error: KubeError) => error instanceof InvalidError,
   policyNotReady: (error: KubeError) => error instanceof PolicyNotReadyError,
   quotaUncounted: (error: KubeError) => error instanceof QuotaUncountedError && error instanceof ForbiddenError,
+  quotaContended: (error: KubeError) => error instanceof QuotaContendedError && error instanceof ConflictError,
 };
 
 // Messages as Kubernetes writes them; src/kube/errors.ts names the files.
@@ -145,6 +147,12 @@ test.each<[code: number, reason: string | undefined, message: string, is: (keyof
     'Conflict',
     'Operation cannot be fulfilled on sshkeys.berth.dev "guid": the object has been modified; please apply your changes to the latest version and try again',
     [],
+  ],
+  [
+    409,
+    'Conflict',
+    'Operation cannot be fulfilled on resourcequotas "berth": the object has been modified; please apply your changes to the latest version and try again',
+    ['quotaContended'],
   ],
   [422, 'Invalid', 'the server rejected our request due to an error in our request', ['patchTestFailed']],
   [

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { withRetry } from '../../../src/kube/client/retry.ts';
 import {
-  ConflictError,
   KubeError,
   PatchTestFailedError,
+  QuotaContendedError,
   QuotaUncountedError,
   TooManyRequestsError,
   TransportError,
@@ -30,6 +30,7 @@ test.each<[string, Error[], boolean]>([
     [new TransportError({ message: '', status: 0, reason: 'ECONNREFUSED' }), testFailed()],
     false,
   ],
+  ['a quota that others took of', [new QuotaContendedError({ ...failed, status: 409 }), testFailed()], false],
   ['a quota that was not counted', [new QuotaUncountedError({ ...failed, status: 403 }), testFailed()], false],
   ['a proxy that asks to come again', [new KubeError({ ...failed, status: 503 }), testFailed()], true],
   [
@@ -39,6 +40,6 @@ test.each<[string, Error[], boolean]>([
   ],
 ])('a refusal after %s is certain or not', async (_what, errors, isAfterUnknown) => {
   const error = await last(...errors);
-  expect(error).toBeInstanceOf(ConflictError);
+  expect(error).toBeInstanceOf(PatchTestFailedError);
   expect(error).toMatchObject({ isAfterUnknown });
 });
