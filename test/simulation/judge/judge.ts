@@ -459,7 +459,10 @@ export class Judge implements Witness {
         // No slice may have told of it while it ran.
         return uuid ?? (named.has(`${start} ${real}`) ? '?' : real);
       });
-      if (gpus !== undefined) this.#mustName(`the bill of start ${start} of ${name}`, gpus, ran.get(start) ?? []);
+      // The place that others left is billed from its grant, and the scheduler may have chosen before a kubelet did.
+      const isChosen = bill?.byPreemption === true && !ran.has(start);
+      if (gpus !== undefined && !isChosen)
+        this.#mustName(`the bill of start ${start} of ${name}`, gpus, ran.get(start) ?? []);
       if (bill !== undefined && pricePerHour !== undefined && bill.pricePerHour !== pricePerHour)
         this.blame(3, `start ${start} of ${name} is billed at ${bill.pricePerHour}, and began at ${pricePerHour}`);
     }
