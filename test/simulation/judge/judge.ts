@@ -60,6 +60,8 @@ interface Life {
   hadDisk: boolean;
   /** Numbers of starts, each with the UUID of a GPU that its status named. */
   named: Set<string>;
+  /** When it was switched off. */
+  stops: number[];
   /** When people used it. */
   uses: { from: number; to?: number }[];
   /** Its namespace was deleted, with all bills and disks in it. */
@@ -139,7 +141,9 @@ export class Judge implements Witness {
       const { uid = '', name, namespace = '' } = instance.metadata;
       const life = this.#life(uid, name, namespace);
       this.#mustHaveEnded(life, before as GpuInstance | undefined, after as GpuInstance | undefined);
-      const { diskPolicy, onExpiry, maxDuration, idleTimeout } = instance.spec;
+      const { diskPolicy, onExpiry, maxDuration, idleTimeout, powerState } = instance.spec;
+      if (powerState === 'Stopped' && (before as GpuInstance | undefined)?.spec.powerState !== 'Stopped')
+        life.stops.push(this.#time.wall);
       if (instance.metadata.deletionTimestamp === undefined) life.keepsDisk = diskPolicy === 'Retain';
       const { incarnation = 0, devices = [] } = (after as GpuInstance | undefined)?.status ?? {};
       for (const { uuid } of devices) if (uuid !== undefined) life.named.add(`${incarnation} ${uuid}`);
@@ -444,11 +448,11 @@ export class Judge implements Witness {
   }
 
   /** The rule of the meter, from what was run: never more, and no less than the grace and what was silent allow. */
-  #compare({ uid, name, namespace, holdings, isUnbilled, named }: Life, billed: Billed): void {
+  #compare({ uid, name, namespace, holdings, isUnbilled, named, stops }: Life, billed: Billed): void {
     const ran = Map.groupBy(holdings, ({ pod }) => startOf(pod)?.incarnation ?? 0);
     for (const start of new Set([...ran.keys(), ...billed.keys()])) {
       const bill = billed.get(start);
-      const { most, least } = this.#meter(ran.get(start) ?? [], bill?.byPreemption === true);
+      const { most, least } = this.#meter(ran.get(start) ?? [], { stops, isByPreemption: bill?.byPreemption === true });
       const ms = (bill?.gpuSeconds ?? 0) * 1000;
       const said = `start ${start} of ${namespace}/${name} is billed ${ms / 1000} GPU seconds and ran`;
       if (ms > most) this.blame(3, `${said} ${most / 1000} at most`);
@@ -482,7 +486,10 @@ export class Judge implements Witness {
   }
 
   /** GPU milliseconds that one start may and must cost. */
-  #meter(holdings: readonly Holding[], isByPreemption: boolean): { most: number; least: number } {
+  #meter(
+    holdings: readonly Holding[],
+    { stops, isByPreemption }: { stops: readonly number[]; isByPreemption: boolean },
+  ): { most: number; least: number } {
     let most = holdings.length === 0 ? Infinity : 0;
     let least = 0;
     // The place that others left is billed from its grant, with a pod or without.
@@ -504,7 +511,12 @@ export class Judge implements Witness {
       // A place is held until its end is decided, and billed so long (docs/decisions/0048).
       const held = this.#decidedBy(last.isCutOff === true ? this.#noticedBy(last.node, end) : end);
       most += first.gpus.length * (held - from - Math.max(0, heardMs - ROUNDING_MS) + ROUNDING_MS);
-      const ranMs = ran.reduce((sum, { ranFrom = 0, ranTo = end }) => sum + ranTo - ranFrom, 0);
+      // However late Berth carries out what its owner asked for, that one pays the grace and no more.
+      const asked = stops.find((at) => at > (first.ranFrom ?? 0)) ?? end;
+      const ranMs = ran.reduce(
+        (sum, { ranFrom = 0, ranTo = end }) => sum + Math.max(0, Math.min(ranTo, asked) - ranFrom),
+        0,
+      );
       least += first.gpus.length * Math.max(0, ranMs - silentMs - GRACE_MS - ROUNDING_MS);
     }
     return { most, least };
@@ -533,6 +545,7 @@ export class Judge implements Witness {
       keepsDisk: false,
       hadDisk: false,
       named: new Set(),
+      stops: [],
       uses: [],
       isNamespaceGone: false,
       isUnbilled: false,
