@@ -60,7 +60,7 @@ interface Life {
   hadDisk: boolean;
   /** Numbers of starts, each with the UUID of a GPU that its status named. */
   named: Set<string>;
-  /** When it was switched off. */
+  /** When it was switched off or deleted. */
   stops: number[];
   /** When people used it. */
   uses: { from: number; to?: number }[];
@@ -141,8 +141,10 @@ export class Judge implements Witness {
       const { uid = '', name, namespace = '' } = instance.metadata;
       const life = this.#life(uid, name, namespace);
       this.#mustHaveEnded(life, before as GpuInstance | undefined, after as GpuInstance | undefined);
-      const { diskPolicy, onExpiry, maxDuration, idleTimeout, powerState } = instance.spec;
-      if (powerState === 'Stopped' && (before as GpuInstance | undefined)?.spec.powerState !== 'Stopped')
+      const { diskPolicy, onExpiry, maxDuration, idleTimeout } = instance.spec;
+      const isOff = (one: GpuInstance | undefined): boolean =>
+        one?.spec.powerState === 'Stopped' || one?.metadata.deletionTimestamp !== undefined;
+      if (isOff(after as GpuInstance | undefined) && !isOff(before as GpuInstance | undefined))
         life.stops.push(this.#time.wall);
       if (instance.metadata.deletionTimestamp === undefined) life.keepsDisk = diskPolicy === 'Retain';
       const { incarnation = 0, devices = [] } = (after as GpuInstance | undefined)?.status ?? {};
@@ -511,7 +513,7 @@ export class Judge implements Witness {
       // A place is held until its end is decided, and billed so long (docs/decisions/0048).
       const held = this.#decidedBy(last.isCutOff === true ? this.#noticedBy(last.node, end) : end);
       most += first.gpus.length * (held - from - Math.max(0, heardMs - ROUNDING_MS) + ROUNDING_MS);
-      // However late Berth carries out what its owner asked for, that one pays the grace and no more.
+      // However late Berth carries out what its owner asked for: nobody pays more than the grace for that.
       const asked = stops.find((at) => at > (first.ranFrom ?? 0)) ?? end;
       const ranMs = ran.reduce(
         (sum, { ranFrom = 0, ranTo = end }) => sum + Math.max(0, Math.min(ranTo, asked) - ranFrom),
