@@ -206,6 +206,9 @@ test('a program that had ended on a silent node is billed until it ended, whoeve
   expect(billOf(unheard([{ from: time(80), to: time(150) }]), back)).toBe(47);
   // The node answered when the end was decided.
   expect(billOf(unheard([{ from: time(80), to: time(90) }]), back)).toBe(87);
+  // Nobody had heard that it began, either.
+  const { stages: _unheard, ...status } = unheard([{ from: time(80) }]).status ?? {};
+  expect(billOf({ ...instance, status }, back)).toBe(47);
 });
 
 test('a container that is between two restarts when its end is decided is billed until then', () => {

@@ -3,7 +3,7 @@ import type { Pod } from '../../../kube/types.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
 import { meterBegan } from '../../../resources/instances/meter.ts';
 import type { Observed } from './observed.ts';
-import { behindMs, mainStatus } from './pod/pod-facts.ts';
+import { behindMs, firstRunOf, mainStatus } from './pod/pod-facts.ts';
 
 /** Pods get this long to end. What a start holds longer after its end was decided is not billed. */
 export const GRACE_MS = 30_000;
@@ -38,8 +38,9 @@ export function withFinish({ instance, pod, now }: Pick<Observed, 'instance' | '
   if (finished === undefined) return instance;
   const latest = Math.min(now, decided + GRACE_MS);
   const isEarlier = hasEnded(pod) && wasUnheard(status.silences, decided);
-  // A clock that is behind makes no start free.
-  const earliest = isEarlier ? (meterBegan(status) ?? decided) : Number.POSITIVE_INFINITY;
+  // A clock that is behind makes no start free. The beginning may be heard of with the end.
+  const began = meterBegan(status) ?? (firstRunOf(pod) ?? Number.NaN) + behindMs(instance, pod);
+  const earliest = isEarlier && !Number.isNaN(began) ? began : Number.POSITIVE_INFINITY;
   const known = Math.min(earliest, Date.parse(ending.finishedAt ?? ending.at));
   const finishedAt = new Date(Math.max(known, Math.min(finished, latest))).toISOString();
   return { ...instance, status: { ...status, ending: { ...ending, finishedAt } } };
