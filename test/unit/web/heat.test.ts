@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { FleetGpus, FleetNode } from '../../../src/http/features/fleet/schema.ts';
-import { cellOf, KEYS } from '../../../src/web/page/fleet/heat.ts';
+import { cellOf, KEYS, paintOf } from '../../../src/web/page/fleet/heat.ts';
 
 const NOW = Date.parse('2026-11-28T12:00:00Z');
 const COLOURS = new Map([
@@ -30,14 +30,14 @@ const SHARED = { free: 1, instances: [holder('team', 2), holder('rivals', 1)] };
 const around = { colours: COLOURS, now: NOW };
 
 it('a node is striped in the colours of its tenants, each as wide as what the tenant has', () => {
-  expect(cellOf(node(SHARED), 'tenant', around).paint).toBe(
+  expect(paintOf(node(SHARED), 'tenant', around)).toBe(
     'linear-gradient(90deg, var(--tenant-0) 0% 50%, var(--tenant-1) 50% 75%, var(--tile-free) 75% 100%)',
   );
 });
 
 it('its load is the share of its GPUs that something has', () => {
-  expect(cellOf(node(SHARED), 'load', around).paint).toBe(KEYS.load[3]?.paint);
-  expect(cellOf(node({ free: 2, others: 2 }), 'load', around).paint).toBe(KEYS.load[2]?.paint);
+  expect(paintOf(node(SHARED), 'load', around)).toBe(KEYS.load[3]?.paint);
+  expect(paintOf(node({ free: 2, others: 2 }), 'load', around)).toBe(KEYS.load[2]?.paint);
 });
 
 it.each([
@@ -47,8 +47,8 @@ it.each([
   ['not_ready', {}, 3],
   ['ready', { free: 3, unhealthy: 1 }, 3],
 ] as const)('the health of a node that is %s with %j', (state, gpus, at) => {
-  const { paint, isTroubled } = cellOf(node(gpus, { state }), 'health', around);
-  expect([paint, isTroubled]).toEqual([KEYS.health[at]?.paint, at > 0]);
+  const one = node(gpus, { state });
+  expect([paintOf(one, 'health', around), cellOf(one, NOW).isTroubled]).toEqual([KEYS.health[at]?.paint, at > 0]);
 });
 
 it.each([
@@ -58,11 +58,11 @@ it.each([
   ['2026-11-10T12:00:00Z', 3],
   ['2025-11-10T12:00:00Z', 4],
 ])('a node of %s has a colour for its age', (created_at, at) => {
-  expect(cellOf(node({}, { created_at }), 'age', around).paint).toBe(KEYS.age[at]?.paint);
+  expect(paintOf(node({}, { created_at }), 'age', around)).toBe(KEYS.age[at]?.paint);
 });
 
 it('says in words what its colours show', () => {
-  expect(cellOf(node(SHARED, { state: 'cordoned' }), 'tenant', around).label).toBe(
+  expect(cellOf(node(SHARED, { state: 'cordoned' }), NOW).label).toBe(
     'n: Cordoned · 4 GPUs: 3 rented, 0 free, 1 on closed nodes · team · rivals · added 3 d 0 h ago',
   );
 });

@@ -372,6 +372,35 @@ describeWith('chromium')('the page', () => {
     await page.unroute('**/api/v1/fleet');
   });
 
+  it('gives the nodes the colours of each choice and of the theme', async () => {
+    const context = await browser.newContext({ storageState: await page.context().storageState() });
+    const own = await context.newPage();
+    own.setDefaultTimeout(STEP_MS);
+    // Neither another time nor another fleet is why it draws them anew.
+    await own.clock.setFixedTime(Date.now());
+    let reads = 0;
+    await own.route('**/api/v1/fleet', (route) => {
+      reads += 1;
+      return reads === 1 ? route.fulfill({ json: fleetOf(MANY) }) : undefined;
+    });
+    await own.goto(`${url}/dashboard/fleet`);
+    await own.getByRole('option', { name: /^node-1: / }).waitFor();
+    const seen = new Set<string>();
+    const getsAnother = (): Promise<unknown> =>
+      waitFor('another background', async () => {
+        const found = await own.evaluate<string>("getComputedStyle(document.getElementById('node-1')).background");
+        return !seen.has(found) && seen.add(found);
+      });
+    await getsAnother();
+    for (const look of ['Load', 'Health', 'Age']) {
+      await own.getByRole('radio', { name: look }).check();
+      await getsAnother();
+    }
+    await own.emulateMedia({ colorScheme: 'dark' });
+    await getsAnother();
+    await context.close();
+  });
+
   it('says at the bell what happened meanwhile, until it was seen', async () => {
     const told = {
       name: 'training',

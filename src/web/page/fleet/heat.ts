@@ -5,11 +5,9 @@ import { type Colours, countsOf, inWords, type Tile, tilesOf } from './tiles.ts'
 /** What the colour of a node in the map says. */
 export type Look = 'tenant' | 'load' | 'health' | 'age';
 
-/** A node as the map draws it. */
+/** A node as the map has it, whatever its colour says. */
 export interface Cell {
   name: string;
-  /** A background of CSS. */
-  paint: string;
   /** What it is, for the pointer and for those who cannot see it. */
   label: string;
   isTroubled: boolean;
@@ -70,6 +68,7 @@ function paintOfTile({ kind, colour, isUnhealthy }: Tile): string {
 
 /** Colours side by side, each as wide as its share; neighbours of one colour are one stripe. */
 function striped(paints: readonly string[]): string {
+  if (new Set(paints).size === 1) return paints[0] ?? '';
   const share = 100 / paints.length;
   const stripes = paints.flatMap((paint, at) => {
     if (paint === paints[at - 1]) return [];
@@ -79,7 +78,8 @@ function striped(paints: readonly string[]): string {
   return `linear-gradient(90deg, ${stripes.join(', ')})`;
 }
 
-function paintOf(node: FleetNode, look: Look, around: { colours: Colours; now: number }): string {
+/** The background of a node, in CSS. @param around the colours of tenants, and the time in ms since the epoch */
+export function paintOf(node: FleetNode, look: Look, around: { colours: Colours; now: number }): string {
   if (look === 'load') return heat(loadOf(node));
   if (look === 'health') return healthOf(node).paint;
   if (look === 'age') {
@@ -93,22 +93,17 @@ export function isTroubled({ state, gpus }: FleetNode): boolean {
   return state !== 'ready' || gpus.some(({ unhealthy }) => unhealthy > 0);
 }
 
-/** A node as the map draws it. @param around the colours of tenants, and the time in ms since the epoch */
-export function cellOf(node: FleetNode, look: Look, around: { colours: Colours; now: number }): Cell {
+/** @param now the time in ms since the epoch */
+export function cellOf(node: FleetNode, now: number): Cell {
   const { name } = node;
   const tenants = [...new Set(node.gpus.flatMap(({ instances }) => instances.map(({ namespace }) => namespace)))];
   const parts = [
     stateTitle(node),
     inWords(countsOf([node])),
     ...tenants,
-    `added ${ago(around.now - Date.parse(node.created_at))}`,
+    `added ${ago(now - Date.parse(node.created_at))}`,
   ];
-  return {
-    name,
-    paint: paintOf(node, look, around),
-    label: `${name}: ${parts.join(' · ')}`,
-    isTroubled: isTroubled(node),
-  };
+  return { name, label: `${name}: ${parts.join(' · ')}`, isTroubled: isTroubled(node) };
 }
 
 /** What the colours mean. Those of tenants have tiles of their own. */

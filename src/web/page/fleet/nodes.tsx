@@ -1,10 +1,11 @@
 import type { ComponentChildren } from 'preact';
-import { useMemo, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { FleetGpus, FleetNode } from '../../../wire/records.ts';
+import { inEachTheme, plainBackgrounds } from '../parts/chart-theme.ts';
 import { Choice } from '../parts/controls.tsx';
 import { ago, memory } from '../parts/words.ts';
 import { choose, go, roughly } from '../state.ts';
-import { type Cell, cellOf, isTroubled, KEYS, type Look, stateTitle } from './heat.ts';
+import { type Cell, cellOf, isTroubled, KEYS, type Look, paintOf, stateTitle } from './heat.ts';
 import { type Colours, countsOf, devicesOf, inWords, type Tile, tilesOf } from './tiles.ts';
 
 const STATE_LOOKS: Readonly<Record<FleetNode['state'], string>> = {
@@ -119,11 +120,40 @@ function stepOf(key: string, columns: number, count: number): number | undefined
   return steps[key];
 }
 
+/** Sets the backgrounds of the cells, in their order. */
+function paintCells(list: HTMLElement, paints: readonly string[]): void {
+  const backgrounds = plainBackgrounds(paints);
+  for (const [at, cell] of [...list.children].entries()) (cell as HTMLElement).style.background = backgrounds[at] ?? '';
+}
+
 /** All nodes in one grid, of which one may be chosen: by a click, or by the arrow keys. */
-function HeatMap(props: { cells: readonly Cell[]; chosen: string; onChoose: (name: string) => void }) {
-  const { cells, chosen, onChoose } = props;
+function HeatMap(props: {
+  cells: readonly Cell[];
+  paints: readonly string[];
+  chosen: string;
+  onChoose: (name: string) => void;
+}) {
+  const { cells, paints, chosen, onChoose } = props;
   const list = useRef<HTMLUListElement>(null);
   const at = cells.findIndex(({ name }) => name === chosen);
+  // Another colour leaves all else as it is, so a thousand cells are not compared for it.
+  const options = useMemo(
+    () =>
+      cells.map(({ name, label, isTroubled: isMarked }, index) => (
+        <li
+          key={name}
+          id={`node-${index}`}
+          role="option"
+          data-node={name}
+          class={isMarked ? 'troubled' : undefined}
+          aria-selected={index === at}
+          aria-label={label}
+          title={label}
+        />
+      )),
+    [cells, at],
+  );
+  useLayoutEffect(() => inEachTheme(() => paintCells(list.current as HTMLElement, paints)), [cells, paints]);
   function onKeyDown(event: KeyboardEvent): void {
     const columns = getComputedStyle(list.current as Element).gridTemplateColumns.split(' ').length;
     const step = stepOf(event.key, columns, cells.length);
@@ -147,19 +177,7 @@ function HeatMap(props: { cells: readonly Cell[]; chosen: string; onChoose: (nam
         if (cell !== null) onChoose(cell.dataset['node'] ?? '');
       }}
     >
-      {cells.map(({ name, paint, label, isTroubled: isMarked }, index) => (
-        <li
-          key={name}
-          id={`node-${index}`}
-          role="option"
-          data-node={name}
-          class={isMarked ? 'troubled' : undefined}
-          aria-selected={index === at}
-          aria-label={label}
-          title={label}
-          style={{ background: paint }}
-        />
-      ))}
+      {options}
     </ul>
   );
 }
@@ -219,7 +237,8 @@ export function Nodes(props: { nodes: readonly FleetNode[]; colours: Colours; ch
       );
     return nodes.filter((node) => isLike(node) && (!isTrouble || isTroubled(node)));
   }, [nodes, text, isTrouble]);
-  const cells = useMemo(() => shown.map((node) => cellOf(node, look, { colours, now })), [shown, look, now]);
+  const cells = useMemo(() => shown.map((node) => cellOf(node, now)), [shown, now]);
+  const paints = useMemo(() => shown.map((node) => paintOf(node, look, { colours, now })), [shown, look, now]);
   const node = shown.find(({ name }) => name === chosen);
   return (
     <section aria-labelledby="nodes-title">
@@ -250,7 +269,7 @@ export function Nodes(props: { nodes: readonly FleetNode[]; colours: Colours; ch
           {shown.length === 0 ? (
             <p class="soft">{isTrouble ? 'No node has any trouble.' : 'No node is like that.'}</p>
           ) : (
-            <HeatMap cells={cells} chosen={chosen} onChoose={setChosen} />
+            <HeatMap cells={cells} paints={paints} chosen={chosen} onChoose={setChosen} />
           )}
           <p class="help">Choose a node to read about it. A red edge is trouble.</p>
         </div>

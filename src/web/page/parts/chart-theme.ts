@@ -18,6 +18,31 @@ export function chartTheme(): { bar: string; axis: UPlot.Axis } {
   };
 }
 
+/**
+ * Backgrounds of CSS as they are in the theme of now, with colours in place of variables: a browser works out all of the
+ * style of an element anew when a variable is set in it, and only the background when a colour is.
+ */
+export function plainBackgrounds(paints: readonly string[]): string[] {
+  const probes = new Map([...new Set(paints)].map((paint) => [paint, document.createElement('i')]));
+  for (const [paint, probe] of probes) probe.style.background = paint;
+  document.body.append(...probes.values());
+  const plain = new Map<string, string>();
+  for (const [paint, probe] of probes) {
+    const { backgroundColor, backgroundImage } = getComputedStyle(probe);
+    plain.set(paint, backgroundImage === 'none' ? backgroundColor : backgroundImage);
+  }
+  for (const probe of probes.values()) probe.remove();
+  return paints.map((paint) => plain.get(paint) ?? '');
+}
+
+/** Calls now and whenever the theme changes. Returns what ends it. */
+export function inEachTheme(call: () => void): () => void {
+  call();
+  const theme = matchMedia('(prefers-color-scheme: dark)');
+  theme.addEventListener('change', call);
+  return () => theme.removeEventListener('change', call);
+}
+
 /** Draws a chart into `target`, and again when the theme changes; it is as wide as `target`. Returns what ends it. */
 export function keepDrawn(target: HTMLElement, height: number, make: (width: number) => UPlot): () => void {
   let chart: UPlot | undefined;
@@ -25,14 +50,12 @@ export function keepDrawn(target: HTMLElement, height: number, make: (width: num
     chart?.destroy();
     chart = make(target.clientWidth);
   };
-  draw();
+  const endDrawing = inEachTheme(draw);
   const resized = new ResizeObserver(() => chart?.setSize({ width: target.clientWidth, height }));
   resized.observe(target);
-  const theme = matchMedia('(prefers-color-scheme: dark)');
-  theme.addEventListener('change', draw);
   return () => {
     resized.disconnect();
-    theme.removeEventListener('change', draw);
+    endDrawing();
     chart?.destroy();
   };
 }
