@@ -1,7 +1,7 @@
 /**
  * The list of instances in the dashboard and the map of as many nodes, in Chromium, against the HTTP interface of this
- * process without a cluster: `node test/bench/page.ts [instances] [changes per second] [seconds]` prints a Markdown table. The processor time is that
- * of the page's main thread, which other load on the machine changes least.
+ * process without a cluster: `npm run bench:page -- [INSTANCES] [CHANGES A SECOND] [SECONDS]` prints a Markdown table. The
+ * processor time is that of the page's main thread, which other load on the machine changes least.
  */
 import { cpus } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -19,6 +19,8 @@ import { fleetOf } from '../support/large-fleet.ts';
 import { ms, quantile } from './figures.ts';
 
 const PAINTS = 7;
+/** How often the nodes get another colour. */
+const COLOURS = 20;
 /** Milliseconds between two frames from which one between them is missing, at 60 frames a second. */
 const LATE_MS = 25;
 const CREATED = new Date(Date.now() - 3_600_000).toISOString();
@@ -74,11 +76,15 @@ const WATCH_PAINT = `
   };
   requestAnimationFrame(look);`;
 
-const WATCH_FRAMES = `
+/** Notes the milliseconds between frames anew. */
+const WATCH_FRAMES = `(() => {
+  const isWatched = window.frames_ !== undefined;
   window.frames_ = [];
+  if (isWatched) return;
   let last = performance.now();
   const tick = (now) => { window.frames_.push(now - last); last = now; requestAnimationFrame(tick); };
-  requestAnimationFrame(tick);`;
+  requestAnimationFrame(tick);
+})()`;
 
 async function change(): Promise<number> {
   const end = performance.now() + seconds * 1000;
@@ -119,38 +125,98 @@ const busy = (await busyMs(devtools)) - before;
 const frames = await page.evaluate<number[]>('window.frames_');
 const after = paints.map((one) => one.after);
 
-/** The map, while somebody walks over it by the arrow keys and it is read again. */
-async function walk(): Promise<{ keys: number; busy: number; frames: number[] }> {
+/** Shows the map of as many nodes. */
+async function openMap(): Promise<void> {
   await page.route('**/api/v1/fleet', (route) => route.fulfill({ json: fleetOf(many) }));
   await page.goto(`${url}/dashboard/fleet`);
-  await page.getByRole('listbox', { name: 'Nodes' }).focus();
   await page.getByRole('option', { name: `node-${many - 1}: ` }).waitFor();
+}
+
+interface Stretch {
+  steps: number;
+  busy: number;
+  frames: number[];
+}
+
+/** Takes one step after the other, ten a second, for as long as everything here takes. */
+async function repeat(step: (at: number) => Promise<unknown>): Promise<Stretch> {
   await page.evaluate(WATCH_FRAMES);
   const began = await busyMs(devtools);
   const end = performance.now() + seconds * 1000;
-  let keys = 0;
-  for (; performance.now() < end; keys += 1) {
-    await page.keyboard.press(keys % 50 < 25 ? 'ArrowDown' : 'ArrowUp');
+  let steps = 0;
+  for (; performance.now() < end; steps += 1) {
+    await step(steps);
     await delay(100);
   }
-  return { keys, busy: (await busyMs(devtools)) - began, frames: await page.evaluate<number[]>('window.frames_') };
+  return { steps, busy: (await busyMs(devtools)) - began, frames: await page.evaluate<number[]>('window.frames_') };
 }
 
-const map = await walk();
+/** Walks over the map by the arrow keys. */
+async function walk(): Promise<Stretch> {
+  await page.getByRole('listbox', { name: 'Nodes' }).focus();
+  return repeat((at) => page.keyboard.press(at % 50 < 25 ? 'ArrowDown' : 'ArrowUp'));
+}
+
+/** Moves the pointer over the map, ten cells a step. */
+async function point(): Promise<Stretch> {
+  const box = await page.getByRole('listbox', { name: 'Nodes' }).boundingBox();
+  const { x = 0, y = 0, width = 0, height = 0 } = box ?? {};
+  const visible = Math.min(height, 760 - y);
+  return repeat((at) => page.mouse.move(x + ((at * 37) % width), y + ((at * 23) % visible), { steps: 10 }));
+}
+
+function scroll(): Promise<Stretch> {
+  return repeat((at) => page.mouse.wheel(0, at % 10 < 5 ? 120 : -120));
+}
+
+/** From the click on another colour until all nodes have it on the screen. */
+const RECOLOUR = `(at) => new Promise((done) => {
+  const looks = document.querySelectorAll('input[name=look]');
+  const began = performance.now();
+  looks[at % looks.length].click();
+  requestAnimationFrame(() => setTimeout(() => done(performance.now() - began)));
+})`;
+
+/** Gives the nodes another colour. */
+async function recolour(): Promise<{ after: number[]; busy: number[] }> {
+  const [after, busies]: [number[], number[]] = [[], []];
+  for (let at = 1; at <= COLOURS; at += 1) {
+    const began = await busyMs(devtools);
+    after.push(await page.evaluate<number>(`(${RECOLOUR})(${at})`));
+    busies.push((await busyMs(devtools)) - began);
+  }
+  return { after, busy: busies };
+}
+
+await openMap();
+const [map, pointed, scrolled, coloured] = [await walk(), await point(), await scroll(), await recolour()];
+
+function framesOf({ frames: all }: Pick<Stretch, 'frames'>): string {
+  return `${all.length}, ${all.filter((one) => one > LATE_MS).length} of them late`;
+}
+
+function middleAndWorst(values: readonly number[]): string {
+  return `${ms(quantile(values, 0.5))}, ${ms(quantile(values, 1))}`;
+}
+
 console.log(`${cpus().length} × ${cpus()[0]?.model}\n
 | figure | value |
 |---|---|
-| ${many} instances painted, median and worst of ${PAINTS} | ${ms(quantile(after, 0.5))}, ${ms(quantile(after, 1))} |
+| ${many} instances painted, median and worst of ${PAINTS} | ${middleAndWorst(after)} |
 | processor time of that, median | ${ms(
   quantile(
     paints.map((one) => one.busy),
     0.5,
   ),
 )} |
-| frames in ${seconds} s with ${changes} changes | ${frames.length}, ${frames.filter((one) => one > LATE_MS).length} of them late |
+| frames in ${seconds} s with ${changes} changes | ${framesOf({ frames })} |
 | processor time of a change | ${(busy / changes).toFixed(1)} ms |
-| frames in ${seconds} s of ${map.keys} steps over ${many} nodes | ${map.frames.length}, ${map.frames.filter((one) => one > LATE_MS).length} of them late |
-| processor time of a step, and of reading the fleet every 5 s | ${(map.busy / map.keys).toFixed(1)} ms |`);
+| frames in ${seconds} s of ${map.steps} steps over ${many} nodes | ${framesOf(map)} |
+| processor time of a step, and of reading the fleet every 5 s | ${(map.busy / map.steps).toFixed(1)} ms |
+| frames in ${seconds} s of pointing at them | ${framesOf(pointed)} |
+| frames in ${seconds} s of scrolling | ${framesOf(scrolled)} |
+| another colour for them, until it is painted, median and worst of ${COLOURS} | ${middleAndWorst(coloured.after)} |
+| processor time of that, median and worst | ${middleAndWorst(coloured.busy)} |`);
 await browser.close();
 await api.close();
 process.exit(0);

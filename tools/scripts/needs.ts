@@ -79,6 +79,7 @@ export const SCRIPT_NEEDS: Readonly<Record<string, ScriptNeeds>> = {
   'bench:shares': { packages: [], cluster: true },
   'bench:flood': { packages: [], cluster: true },
   'bench:gateway': { packages: ['Python venv'], cluster: true },
+  'bench:page': { packages: ['chromium'] },
   'bench:ports': { packages: [...REAL_NODE_PACKAGES, 'mmdebstrap'], programs: [GO], realNode: true },
   'bench:ssh': { packages: [...REAL_NODE_PACKAGES, 'ssh', 'rsync'], programs: [GO, APT_FOR_SSHD], realNode: true },
   image: { packages: IMAGE_PACKAGES, programs: [GO, APT] },
