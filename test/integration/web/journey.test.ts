@@ -200,6 +200,11 @@ describeWith(
     await page.getByText(/^1 of \d+ lines$/).waitFor();
     expect(await page.locator('.log .line').count()).toBe(1);
     await page.getByLabel('Search the log').fill('');
+    const space = () => page.evaluate<string>("getComputedStyle(document.querySelector('pre.log')).whiteSpace");
+    expect(await space()).toBe('pre-wrap');
+    await page.getByLabel('Wrap').uncheck();
+    await waitFor('lines that do not wrap', async () => (await space()) === 'pre');
+    await page.getByLabel('Wrap').check();
     const [file] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Download log' }).click(),
@@ -245,6 +250,9 @@ describeWith(
     const spec = { gpu: { product: 'NVIDIA-L4', count: 2 } };
     await tenant.client.create(GPU_INSTANCES, { metadata, spec } as never);
     await page.locator('.state.interrupted').waitFor();
+    // Its container is gone; its log was kept.
+    await page.reload();
+    await page.locator('.log .line', { hasText: 'the answer is 42' }).waitFor();
     await look('journey-interrupted');
     await tenant.client.delete(GPU_INSTANCES, metadata);
     await page.locator('.state.running').waitFor();

@@ -152,7 +152,10 @@ describeWith('chromium')('the page', () => {
     await page.screenshot({ path: join(PICTURES, 'chosen.png') });
     await page.getByRole('button', { name: 'Stop chosen' }).press('Enter');
     await page.locator('#bulk').getByText('Stop 2 instances?').waitFor();
-    await page.locator('#bulk').getByRole('button', { name: 'Stop', exact: true }).press('Enter');
+    await Promise.all([
+      page.locator('.toast').filter({ hasText: '2 instances' }).waitFor(),
+      page.locator('#bulk').getByRole('button', { name: 'Stop', exact: true }).press('Enter'),
+    ]);
     await page.locator('#bulk').waitFor({ state: 'detached' });
     expect(patches.splice(0)).toEqual([
       expect.objectContaining({ spec: { powerState: 'Stopped' } }),
@@ -185,6 +188,50 @@ describeWith('chromium')('the page', () => {
     await page.locator('#action').getByRole('button', { name: 'Rename' }).click();
     await page.locator('#action').waitFor({ state: 'detached' });
     expect(patches).toEqual([expect.objectContaining({ spec: { displayName: "Ann's" } })]);
+  });
+
+  it('offers every way in before all else, and opens ports by links that work once', async () => {
+    const [at, ports] = ['2026-11-01T08:00:00Z', [{ containerPort: 8000, name: 'api', protocol: 'TCP' as const }]];
+    const ready = { type: 'Ready', status: 'True', reason: 'Running', message: '', lastTransitionTime: at } as const;
+    const ssh = {
+      host: 'gpu.example.com',
+      port: 2222,
+      user: 'i-ways.team',
+      knownHosts: 'gpu.example.com ssh-ed25519 A',
+    };
+    const status = { claim: claimOn('node-1'), conditions: [ready], stages: { accepted: at, ready: at }, ssh };
+    const made = gpuInstance('i-ways', { runtype: 'jupyter', ports }, status);
+    version += 1;
+    instances.upsert({ ...made, metadata: { ...made.metadata, namespace: 'team', resourceVersion: String(version) } });
+    instances.advance(String(version));
+    const links: unknown[] = [];
+    await page.route('**/api/v1/instances/i-ways/links', (route) => {
+      links.push(route.request().postDataJSON());
+      return route.fulfill({ status: 201, json: { url: `${url}/dashboard/icon.svg` } });
+    });
+    await page.goto(`${url}/dashboard/instances/i-ways`);
+    const connect = page.getByRole('region', { name: 'Connect' });
+    await connect.getByRole('button', { name: 'Open terminal' }).and(page.locator('.primary:enabled')).waitFor();
+    expect(await connect.locator('.buttons > *').allInnerTexts()).toEqual([
+      'Open terminal',
+      'Open in VS Code',
+      'Open Jupyter',
+      'Open api 8000',
+    ]);
+    await connect.getByText('ssh -p 2222 i-ways.team@gpu.example.com').waitFor();
+    expect(await page.getByRole('heading', { level: 2 }).first().innerText()).toBe('Connect');
+    for (const name of ['Open Jupyter', 'Open api 8000']) {
+      const [tab] = await Promise.all([
+        page.context().waitForEvent('page'),
+        connect.getByRole('button', { name }).press('Enter'),
+      ]);
+      await tab.waitForURL(`${url}/dashboard/icon.svg`);
+      await tab.close();
+    }
+    expect(links).toEqual([{ port: null }, { port: 8000 }]);
+    await page.unroute('**/api/v1/instances/i-ways/links');
+    instances.remove(made);
+    instances.advance(String((version += 1)));
   });
 
   it('shows no button to somebody who may only look', async () => {
