@@ -84,6 +84,8 @@ it('a slice and a share are no GPU, and are counted as what they are', () => {
     '8 GPUs, 7 MIG slices, 4 shares of time-sliced GPUs: 2 rented, 1 with other pods, 16 free',
   );
   expect(said(kindOf({ total: 1, free: 1 }))).toBe('1 GPU: 0 rented, 1 free');
+  const many = [8000, 7000].map((count) => count.toLocaleString());
+  expect(said(kindOf({ total: 8000, free: 7000 }))).toBe(`${many[0]} GPUs: 0 rented, ${many[1]} free`);
   expect(said()).toBe('0 GPUs: 0 rented, 0 free');
 });
 

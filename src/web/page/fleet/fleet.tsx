@@ -13,9 +13,9 @@ type Tenant = FleetRecord['tenants'][number];
 function ceilingWords({ gpu_ceilings: gpus, instances_max: instances }: Tenant): string {
   const ofGpus = gpus.map(({ pool, gpu_name: product, max }) => {
     const what = product === '*' ? 'GPUs' : product;
-    return `${max} ${what}${pool === '*' ? '' : ` in ${pool}`}`;
+    return `${max.toLocaleString()} ${what}${pool === '*' ? '' : ` in ${pool}`}`;
   });
-  return [...ofGpus, ...(instances === null ? [] : [`${instances} instances`])].join(', ');
+  return [...ofGpus, ...(instances === null ? [] : [`${instances.toLocaleString()} instances`])].join(', ');
 }
 
 /** The tenants, with the colours of their tiles. */
@@ -132,7 +132,7 @@ export function FleetView() {
           <h1 id="fleet-title">Fleet</h1>
           {fleet !== undefined && (
             <p>
-              {fleet.nodes.length} {fleet.nodes.length === 1 ? 'node' : 'nodes'}
+              {fleet.nodes.length.toLocaleString()} {fleet.nodes.length === 1 ? 'node' : 'nodes'}
               {quarantined > 0 && `, ${quarantined} in quarantine`} · {inWords(countsOf(fleet.nodes))}
             </p>
           )}

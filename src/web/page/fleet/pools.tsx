@@ -157,8 +157,8 @@ function PoolCard({ pool, onChange }: { pool: Pool; onChange: (() => void) | und
     <li class="card pool">
       <h3>{name}</h3>
       <p class="soft">
-        {nodes} {nodes === 1 ? 'node' : 'nodes'}, {gpus} GPUs and slices,{' '}
-        <strong class={free > 0 ? 'free' : 'taken'}>{free} free</strong>
+        {nodes.toLocaleString()} {nodes === 1 ? 'node' : 'nodes'}, {gpus.toLocaleString()} GPUs and slices,{' '}
+        <strong class={free > 0 ? 'free' : 'taken'}>{free.toLocaleString()} free</strong>
       </p>
       <p class="soft">For rent: {sizes.join(', ')} at once</p>
       {prices.length === 0 ? (

@@ -95,16 +95,17 @@ const NAMES = {
 
 /** The same in words, for those who cannot see the tiles. */
 export function inWords({ rented, others, free, closed, unhealthy, ...counts }: Counts): string {
+  const said = (count: number): string => count.toLocaleString();
   const parts = [
-    `${rented} rented`,
-    ...(others > 0 ? [`${others} with other pods`] : []),
-    `${free} free`,
-    ...(closed > 0 ? [`${closed} on closed nodes`] : []),
-    ...(unhealthy > 0 ? [`${unhealthy} out of service`] : []),
+    `${said(rented)} rented`,
+    ...(others > 0 ? [`${said(others)} with other pods`] : []),
+    `${said(free)} free`,
+    ...(closed > 0 ? [`${said(closed)} on closed nodes`] : []),
+    ...(unhealthy > 0 ? [`${said(unhealthy)} out of service`] : []),
   ];
   const amounts = (['whole', 'mig', 'time_sliced'] as const)
     .filter((kind) => counts[kind] > 0)
-    .map((kind) => `${counts[kind]} ${NAMES[kind][counts[kind] === 1 ? 0 : 1]}`);
+    .map((kind) => `${said(counts[kind])} ${NAMES[kind][counts[kind] === 1 ? 0 : 1]}`);
   return `${amounts.join(', ') || '0 GPUs'}: ${parts.join(', ')}`;
 }
 

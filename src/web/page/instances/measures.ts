@@ -83,7 +83,7 @@ export function clocks(times: readonly number[]): string[] {
   const [first = 0, next = first + 60] = times;
   const second = next - first < 60 ? ({ second: '2-digit' } as const) : {};
   return times.map((at) =>
-    new Date(at * 1000).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', ...second }),
+    new Date(at * 1000).toLocaleTimeString(undefined, { hour: 'numeric', minute: '2-digit', ...second }),
   );
 }
 

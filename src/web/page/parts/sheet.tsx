@@ -206,7 +206,7 @@ export function Sheet() {
         <Dialogs />
       </Part>
       <Part name="States of an instance">
-        <div class="buttons">
+        <div class="facts-in-line">
           {(Object.keys(STATES) as (keyof typeof STATES)[]).map((state) => (
             <State key={state} instance={{ state, place_in_line: state === 'pending' ? 3 : null }} />
           ))}

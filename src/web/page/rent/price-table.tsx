@@ -80,7 +80,7 @@ function Row({ product, onRent }: { product: Product; onRent: ((offer: FoundOffe
           {cpus(offer.cpu_cores)} · {memory(offer.memory_mb)}
         </span>
         <span class="soft block facts-in-line">
-          <span>Disk to {offer.disk_gb_max} GB</span>
+          <span>Disk to {offer.disk_gb_max.toLocaleString()} GB</span>
           {offer.cuda_version !== null && <span>CUDA {offer.cuda_version}</span>}
           {offer.pool !== 'default' && <span>Pool {offer.pool}</span>}
         </span>

@@ -354,7 +354,7 @@ export function RentDialog(props: {
         <div class="fields">
           <Field
             label="Disk in GB"
-            help={`At most ${offer.disk_gb_max}. Empty: the size that the image has.`}
+            help={`At most ${offer.disk_gb_max.toLocaleString()}. Empty: the size that the image has.`}
             {...of('disk', 'disk_gb')}
           />
           <RegistryField id="rent-registry" value={order.registry} onChange={(registry) => set({ registry })} />
