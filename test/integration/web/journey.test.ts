@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { signInLink } from '../../../tools/cluster/sign-in.ts';
 import { administrator } from '../../support/administrator.ts';
@@ -242,6 +243,39 @@ describeWith(
     await sees(page).waitFor();
   });
 
+  it('rents, connects, reads the log, asks a model, sees the bill and gives back on a phone in the dark', async () => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    const goTo = async (place: string): Promise<void> => {
+      await page.getByRole('button', { name: /^Menu, now at / }).click();
+      await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: place, exact: true }).click();
+    };
+    await page.goto(`${url}/dashboard`);
+    await goTo('Rent');
+    await page.getByRole('button', { name: 'Rent 1 × NVIDIA-L4', exact: true }).click();
+    const dialog = page.locator('#rent');
+    await dialog.getByLabel('Name', { exact: true }).fill('by phone');
+    await dialog.getByRole('button', { name: /^Rent for .+ an hour$/ }).click();
+    await page.getByRole('heading', { name: 'by phone' }).waitFor();
+    await page.locator('.state.running').waitFor();
+    await page.getByRole('button', { name: 'Open terminal' }).click();
+    const screen = page.locator('.xterm-rows');
+    await waitFor('a prompt', async () => /[#$]\s*$/.test((await screen.innerText()).trim()));
+    await page.keyboard.type('echo "from $((6 * 7))" >/proc/1/fd/1\n');
+    await page.locator('.log .line', { hasText: 'from 42' }).waitFor();
+    await page.getByRole('button', { name: 'Close terminal' }).click();
+    await goTo('Models');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByRole('region', { name: 'Answer' }).filter({ hasText: 'A berth is a place' }).waitFor();
+    await goTo('Usage');
+    await page.getByRole('link', { name: 'by phone' }).click();
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await page.locator('#action').getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { name: 'This instance is gone' }).waitFor();
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.setViewportSize({ width: 1180, height: 800 });
+  }, 200_000);
+
   it('loses the machine to somebody who pays more, and sees it come back', async () => {
     await page.goto(`${url}/dashboard`);
     await page.getByRole('link', { name: 'first steps' }).click();
@@ -250,7 +284,11 @@ describeWith(
     const spec = { gpu: { product: 'NVIDIA-L4', count: 2 } };
     await tenant.client.create(GPU_INSTANCES, { metadata, spec } as never);
     await page.locator('.state.interrupted').waitFor();
-    // Its container is gone; its log was kept.
+    const id = page.url().split('/').at(-1);
+    await waitFor('its pod to be gone, whose log was kept', async () => {
+      const { items } = await tenant.client.list(PODS, { namespace: tenant.name });
+      return items.every(({ metadata }) => metadata.labels?.['berth.dev/instance'] !== id);
+    });
     await page.reload();
     await page.locator('.log .line', { hasText: 'the answer is 42' }).waitFor();
     await look('journey-interrupted');

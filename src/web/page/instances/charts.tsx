@@ -31,7 +31,8 @@ function optionsOf(width: number, { lines, top, show }: Drawn, times: readonly n
       {
         ...axis,
         grid: { show: false },
-        size: 28,
+        size: 32,
+        gap: 10,
         space: 84,
         values: (_chart, splits) => clocks(splits),
       },

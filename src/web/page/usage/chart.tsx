@@ -31,7 +31,8 @@ function optionsOf(width: number, show: (value: number) => string): UPlot.Option
       {
         ...axis,
         grid: { show: false },
-        size: 28,
+        size: 32,
+        gap: 10,
         space: 64,
         incrs: STEPS,
         values: (_chart, splits) => splits.map(dayLabel),
