@@ -66,7 +66,7 @@ export interface CallQueueDeps {
 interface Place {
   readonly waiter: Waiter;
   model: Model;
-  readonly since: number;
+  /** Both end the wait at once: nobody else finds the call in the line. */
   readonly resolve: (turn: Turn | undefined) => void;
   readonly reject: (error: Error) => void;
 }
@@ -131,21 +131,39 @@ export class CallQueue {
     const known = this.#lines.get(model.servers);
     const expected = known && expectedMs(known, tenant, priority);
     if (expected !== undefined && expected > MOST_MS) throw tooLong(model, expected);
-    const full = this.#bounds.take(tenant, bytes);
+    const { promise, resolve, reject } = Promise.withResolvers<Turn | undefined>();
+    const leave = (why: () => Error): void => {
+      line.calls.leave(entry);
+      reject(why());
+    };
+    const own = {
+      tenant,
+      priority,
+      bytes,
+      displace: () => leave(() => displaced(model, expectedMs(line, tenant, priority))),
+    };
+    const full = this.#bounds.take(own);
     if (full !== undefined) throw noPlace(model, full, expected);
     const line = known ?? this.#begin(model.servers);
-    const { promise, resolve, reject } = Promise.withResolvers<Turn | undefined>();
     const since = clock.monotonic();
-    const entry = line.calls.join(tenant, priority, { waiter, model, since, resolve, reject });
-    const cancel = clock.setTimeout(() => reject(tookTooLong(model, expectedMs(line, tenant, priority))), MOST_MS);
-    waiter.onLeave(reject);
+    const entry = line.calls.join(tenant, priority, {
+      waiter,
+      model,
+      resolve(turn) {
+        line.calls.leave(entry);
+        resolve(turn);
+      },
+      reject: (error) => leave(() => error),
+    });
+    const { item } = entry;
+    const cancel = clock.setTimeout(() => leave(() => tookTooLong(model, expectedMs(line, tenant, priority))), MOST_MS);
+    waiter.onLeave(item.reject);
     this.#serve(line);
     try {
       return await promise;
     } finally {
       cancel();
-      this.#bounds.give(tenant, bytes);
-      line.calls.leave(entry);
+      this.#bounds.give(own);
       this.#end(model.servers, line);
       waited(model, (clock.monotonic() - since) / 1000);
     }
@@ -241,15 +259,10 @@ export class CallQueue {
       if (unable.length === 0 && full.get(model) === tenant) continue;
       const member = model.pick(key, unable, tenant, true);
       if (member !== undefined) return { entry, member };
-      if (model.pick(key, unable, tenant) === undefined) this.#giveUp(calls, entry);
+      if (model.pick(key, unable, tenant) === undefined) entry.item.resolve(undefined);
       else if (unable.length === 0) full.set(model, tenant);
     }
     return undefined;
-  }
-
-  #giveUp(calls: FairLine<Place>, entry: Entry<Place>): void {
-    calls.leave(entry);
-    entry.item.resolve(undefined);
   }
 }
 
@@ -271,6 +284,11 @@ function retryAfter(expected: number | undefined): number {
 
 function noPlace({ name }: Model, what: string, expected: number | undefined): QueueError {
   const message = `All servers of the model '${name}' are busy, and this replica lets at most ${what} wait for them, and keeps room for other namespaces. Try again later.`;
+  return new QueueError(429, message, retryAfter(expected));
+}
+
+function displaced({ name }: Model, expected: number | undefined): QueueError {
+  const message = `All servers of the model '${name}' are busy, and a call of higher priority of your namespace has the place of this one. Try again later.`;
   return new QueueError(429, message, retryAfter(expected));
 }
 

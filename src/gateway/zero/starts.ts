@@ -5,6 +5,7 @@ import { pullProblem } from '../../resources/pod/pull-problem.ts';
 import type { Model, Sleeper } from '../balance/model.ts';
 import type { Call } from '../calls/call.ts';
 import type { ClientWriter } from '../calls/client-writer.ts';
+import { priorityOf } from '../calls/priority.ts';
 import type { Catalog } from '../discovery/catalog.ts';
 import type { ServerState } from '../discovery/names.ts';
 import { type ServerSpec, workloadOf } from '../discovery/types.ts';
@@ -89,7 +90,8 @@ export class Starts {
     this.#ask(server.uid);
     if (call.inspection.stream) client.keepAlive();
     const { name, isShared } = model;
-    const waiter = { tenant, name, isShared, uid: server.uid, bytes: call.hold.held };
+    const priority = priorityOf(call);
+    const waiter = { tenant, priority, name, isShared, uid: server.uid, bytes: call.hold.held };
     try {
       return await this.#room.wait(waiter, {
         mostMs: scale.waitSeconds * 1000,

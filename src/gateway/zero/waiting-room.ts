@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import type { Priority } from '../../resources/api-key.ts';
 import type { Model } from '../balance/model.ts';
 import { WaitingPlaces } from '../limits/waiting-places.ts';
 
@@ -17,6 +18,7 @@ export class StartError extends Error {
 /** A call that waits for the first server of its model. */
 export interface Waiter {
   readonly tenant: string;
+  readonly priority: Priority;
   /** Name of the model, as the call has it. */
   readonly name: string;
   /** Every tenant may call the model. */
@@ -66,9 +68,11 @@ export class WaitingRoom {
 
   /** Waits until `admit` or `dismiss` ends it, its time is over, or it leaves. Rejects with StartError when full. */
   async wait(waiter: Waiter, { mostMs, timedOut, onLeave }: WaitOptions): Promise<Model> {
-    const taken = this.#bounds.take(waiter.tenant, waiter.bytes);
-    if (taken !== undefined) throw full(taken);
+    const { tenant, priority, bytes } = waiter;
     const { promise, resolve, reject } = Promise.withResolvers<Model>();
+    const own = { tenant, priority, bytes, displace: () => reject(displaced()) };
+    const taken = this.#bounds.take(own);
+    if (taken !== undefined) throw full(taken);
     const place = { waiter, resolve, reject };
     this.#places.add(place);
     const cancel = this.#clock.setTimeout(() => reject(timedOut()), mostMs);
@@ -78,7 +82,7 @@ export class WaitingRoom {
     } finally {
       cancel();
       this.#places.delete(place);
-      this.#bounds.give(waiter.tenant, waiter.bytes);
+      this.#bounds.give(own);
     }
   }
 
@@ -102,6 +106,13 @@ export class WaitingRoom {
 function full(what: string): StartError {
   return new StartError(
     `The model is starting, and this replica lets at most ${what} wait for models that start, and keeps room for other namespaces. Try again in a moment.`,
+    FULL_RETRY_MS,
+  );
+}
+
+function displaced(): StartError {
+  return new StartError(
+    'The model is starting, and a call of higher priority of your namespace has the place of this one. Try again in a moment.',
     FULL_RETRY_MS,
   );
 }

@@ -239,7 +239,93 @@ describe('calls to a busy server', () => {
   });
 });
 
+describe('calls of higher priority that find no place', () => {
+  const MIB = 2 ** 20;
+
+  async function full(priority: Priority, bytes = 1, count = 256) {
+    const world = setup();
+    void world.wait('a', { priority });
+    await settle();
+    return { ...world, held: outcomes(Array.from({ length: count }, () => world.wait('a', { priority, bytes }))) };
+  }
+  const placesOf = (held: readonly unknown[], what: string): number[] =>
+    held.flatMap((one, index) => (String(one).includes(what) ? [index] : []));
+
+  it('get that of the youngest of lower priority of their tenant, which hears how long the line is', async () => {
+    const { wait, held, free, clock } = await full('low');
+    await clock.advance(200);
+    free();
+    await settle();
+    const other = outcomes([wait('b', { priority: 'low' })]);
+    const late = wait('a', { priority: 'low' });
+    const urgent = outcomes([wait('a', { priority: 'high' })]);
+    await expect(late).rejects.toMatchObject({
+      status: 429,
+      message: expect.stringContaining('a call of higher priority of your namespace') as string,
+      retryAfterMs: expect.toSatisfy((ms: number) => ms > 10_000 && ms < 120_000) as number,
+    });
+    free();
+    await settle();
+    free();
+    await settle();
+    expect([other[0], urgent[0]]).toEqual(['pod-0', 'pod-0']);
+    expect(placesOf(held, 'Error')).toEqual([]);
+  });
+
+  it('take the place of low before normal, and no place of their own priority or of another tenant', async () => {
+    const { wait, held, queue } = await full('low', 1, 255);
+    const normal = outcomes([wait('a')]);
+    const other = outcomes(Array.from({ length: 64 }, () => wait('b', { priority: 'low' })));
+    const urgent = outcomes(Array.from({ length: 256 }, () => wait('a', { priority: 'high' })));
+    await settle();
+    expect(placesOf(held, 'higher priority')).toHaveLength(255);
+    expect(normal[0]).toContain('higher priority');
+    expect([...placesOf(other, 'Error'), ...placesOf(urgent, 'Error')]).toEqual([]);
+    expect(queue.models).toHaveLength(256 + 64);
+    await expect(wait('a', { priority: 'high' })).rejects.toThrow('at most 256 calls of your namespace');
+  });
+
+  it('take as many places as have their bytes, and none when all together have too few', async () => {
+    const { wait, held, queue } = await full('low', 6 * MIB, 10);
+    await expect(wait('a', { priority: 'high', bytes: 65 * MIB })).rejects.toThrow('at most 64 MiB');
+    expect(queue.models).toHaveLength(10);
+    const urgent = outcomes([wait('a', { priority: 'high', bytes: 16 * MIB })]);
+    await settle();
+    expect([placesOf(held, 'higher priority'), urgent[0]]).toEqual([[8, 9], undefined]);
+    // 64 MiB are full now.
+    await expect(wait('a', { priority: 'low' })).rejects.toThrow('at most 64 MiB');
+  });
+
+  it('leave the places that they took when they are over', async () => {
+    const { wait, leaves, queue } = await full('low');
+    const urgent = wait('a', { priority: 'high' });
+    leaves.at(-1)?.(new Error('gone'));
+    await expect(urgent).rejects.toThrow('gone');
+    for (const leave of leaves) leave(new Error('gone'));
+    await settle();
+    expect(queue.models).toEqual([]);
+    const again = outcomes(Array.from({ length: 257 }, () => wait('a')));
+    await settle();
+    expect([placesOf(again, 'Error'), queue.models.length]).toEqual([[256], 256]);
+  });
+});
+
 describe('calls that wait while the servers change', () => {
+  it('take no room once they were told', async () => {
+    const { queue, world, endpoints, first, modelOf, wait } = setup();
+    const found = outcomes([wait('a'), wait('a')]);
+    await settle();
+    const [engine] = endpoints as [Endpoint];
+    // Both come with the same news.
+    engine.window.size = 2;
+    world.model = modelOf(engine);
+    world.model.prices = PRICES;
+    queue.changed();
+    await settle();
+    expect(found[1]).toContain('changed while the call waited');
+    expect([engine.inFlight, first.members.length]).toEqual([1, 1]);
+  });
+
   it('hear at once that no server is left', async () => {
     const { queue, world, modelOf, wait } = setup();
     const found = outcomes([wait('a'), wait('a')]);

@@ -18,6 +18,7 @@ import {
   type TestGateway,
 } from '../../support/model-gateway.ts';
 import { recordingClient } from '../../support/recording-client.ts';
+import type { Priority } from '../../../src/resources/api-key.ts';
 import type { TokenRecord } from '../../../src/resources/token-record.ts';
 import { type ScriptedEngine, startEngine } from '../../support/scripted-engine.ts';
 
@@ -412,9 +413,9 @@ describe('the waiting room', () => {
     const room = new WaitingRoom(fakeClock());
     const model = new Model('tiny', [], fakeClock());
     const leave: ((error: Error) => void)[] = [];
-    const wait = (tenant: string, bytes = 1): Promise<unknown> =>
+    const wait = (tenant: string, bytes = 1, priority: Priority = 'normal'): Promise<unknown> =>
       room.wait(
-        { tenant, name: 'tiny', isShared: true, uid: 'u', bytes },
+        { tenant, priority, name: 'tiny', isShared: true, uid: 'u', bytes },
         { mostMs: 1000, timedOut: () => new Error('late'), onLeave: (one) => leave.push(one) },
       );
     return { room, model, leave, wait };
@@ -431,6 +432,18 @@ describe('the waiting room', () => {
     room.admit(() => model);
     expect(new Set(await Promise.all(held))).toEqual(new Set([model]));
     expect(room.uids.size).toBe(0);
+  });
+
+  it('gives a call of higher priority the place of the youngest of lower', async () => {
+    const { room, model, wait } = setup();
+    const held = Array.from({ length: 256 }, () => wait('a', 1, 'low'));
+    held.push(wait('a'));
+    await expect(held.splice(255, 1)[0]).rejects.toMatchObject({
+      message: expect.stringContaining('a call of higher priority') as string,
+      retryAfterMs: 5000,
+    });
+    room.admit(() => model);
+    expect(new Set(await Promise.all(held))).toEqual(new Set([model]));
   });
 
   it('has 1,024 places for all, and room for another tenant whoever takes them', async () => {
