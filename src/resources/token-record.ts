@@ -26,7 +26,7 @@ const entrySchema = z
     estimated: countSchema
       .optional()
       .describe(
-        'Those of them that were over before the engine had reported all of their tokens, because the client left or lost access: what was passed on is estimated. Absent: none.',
+        'Those of them for which the engine had not reported all tokens, mostly because the client left or lost access: what was passed on is estimated. Absent: none.',
       ),
     inputTokens: countSchema.describe('Input tokens that engines reported, cached ones included.'),
     cachedInputTokens: countSchema.describe('Those of them that engines had in their caches.'),

@@ -9,6 +9,8 @@ export interface AnswerFacts {
   readonly usage: Usage | undefined;
   /** The output so far: what the engine counted last, and an estimate of what was passed on since. */
   readonly estimatedOutputTokens: number;
+  /** The engine counted all of it. */
+  readonly isCounted: boolean;
   /** The output items, to be stored. */
   readonly items: HistoryItem[];
   readonly responseId: string | undefined;
@@ -19,6 +21,7 @@ export interface AnswerFacts {
 export const NO_FACTS: AnswerFacts = {
   usage: undefined,
   estimatedOutputTokens: 0,
+  isCounted: true,
   items: [],
   responseId: undefined,
   error: undefined,

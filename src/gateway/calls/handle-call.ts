@@ -15,6 +15,7 @@ import { PLAIN_ROUTES } from '../plain-routes.ts';
 import { traceCall, traceOf } from '../trace.ts';
 import { admit, type Incoming } from './admit.ts';
 import { answerError } from './answer-error.ts';
+import type { AnswerFacts } from './answer-receiver.ts';
 import type { Served } from './apply-outcome.ts';
 import { nextCallId, type Call, type CallOutcome } from './call.ts';
 import { ClientWriter } from './client-writer.ts';
@@ -239,7 +240,8 @@ const BILLED: ReadonlySet<CallOutcome> = new Set(['ok', 'client_closed', 'cut'])
 
 /**
  * Bills what the engine reported last. Of a stream that the client left or the gateway cut, what it did not report is
- * estimated: the prompt by its bytes, and the output by what was passed on since it was counted last. An answer that the model server broke off or
+ * estimated: the prompt by its bytes, and the output by what was passed on since it was counted last. So is the output of a
+ * whole answer of which the engine reported only the prompt, or only the beginning. An answer that the model server broke off or
  * refused costs nothing, nor does one that was over before its first byte.
  */
 function bill({ meter }: ModelRouterDeps, call: Call, served: Served, held: BudgetHold | undefined): void {
@@ -247,22 +249,26 @@ function bill({ meter }: ModelRouterDeps, call: Call, served: Served, held: Budg
   const { outcome, receiver, firstByteAt } = served;
   if (prices === undefined) return;
   if (receiver === undefined || firstByteAt === undefined || !BILLED.has(outcome)) return;
-  const { usage, estimatedOutputTokens } = receiver.facts;
-  const isEstimate = outcome !== 'ok' && (usage === undefined || estimatedOutputTokens > usage.outputTokens);
+  const { usage } = receiver.facts;
+  const isEstimate = usage === undefined ? outcome !== 'ok' : isUncounted(receiver.facts, outcome);
   const by = asCreatedBy(principal);
   const accounts = held?.accounts ?? [];
   const billed = { namespace: principal.namespace, by, model: inspection.model, prices, accounts };
   meter.add(billed, isEstimate ? usageOf(call, served) : usage, isEstimate);
 }
 
-/** What the engine reported. For an answer that was cut off before, an estimate of what was passed on. */
+/** Whether more was produced than the engine counted. */
+function isUncounted({ usage, estimatedOutputTokens, isCounted }: AnswerFacts, outcome: CallOutcome): boolean {
+  return !(outcome === 'ok' && isCounted) && estimatedOutputTokens > (usage?.outputTokens ?? 0);
+}
+
+/** What the engine reported. For what it did not count, an estimate of what was passed on. */
 function usageOf(call: Call, { receiver, outcome, firstByteAt }: Served): Usage | undefined {
   if (receiver === undefined) return undefined;
   const { usage, estimatedOutputTokens } = receiver.facts;
-  if (usage !== undefined) {
-    // Early events report the input, with an output of which most is still to come.
-    return outcome === 'ok' ? usage : { ...usage, outputTokens: Math.max(usage.outputTokens, estimatedOutputTokens) };
-  }
+  // Early events report the input, with an output of which most is still to come.
+  if (usage !== undefined)
+    return isUncounted(receiver.facts, outcome) ? { ...usage, outputTokens: estimatedOutputTokens } : usage;
   if (firstByteAt === undefined || outcome === 'client_error') return undefined;
   return {
     inputTokens: call.promptTokens,

@@ -6,15 +6,17 @@ import {
   errorInAnswer,
   failedWith,
   observeBody,
+  outputTokensIn,
   readAnswer,
   readAnswerExactly,
   translateResponse,
   withoutMark,
   withState,
   type ClientError,
+  type Usage,
 } from '../dialects/index.ts';
 import { keepAnswer, keepParsed } from './answer-share.ts';
-import { NO_FACTS, type AnswerReceiver, type ReceiverDeps } from './answer-receiver.ts';
+import { NO_FACTS, type AnswerFacts, type AnswerReceiver, type ReceiverDeps } from './answer-receiver.ts';
 import { HeldAnswer } from './held-answer.ts';
 import { isTranscription } from '../plain-routes.ts';
 import { isStored, stateOf } from './call.ts';
@@ -81,14 +83,24 @@ export class WholeReceiver implements AnswerReceiver {
       const isAnswer = this.#otherType !== undefined || looksWhole(bytes, call.plain !== undefined);
       if (!isAnswer) throw new NotJsonError('The answer is not a whole JSON object.');
       const observed = observeBody(call.dialect, bytes);
-      this.facts = { ...NO_FACTS, ...observed };
+      this.facts = {
+        ...NO_FACTS,
+        ...observed,
+        ...(call.plain === undefined && this.#uncounted(bytes, observed.usage)),
+      };
       this.#answer = this.#corrected(bytes, observed.error);
       return;
     }
     const { body, usage, items } = translateResponse(request.dialect, call.dialect, readAnswer(bytes), context);
-    this.facts = { ...NO_FACTS, usage, items, responseId: idOf(body) };
+    this.facts = { ...NO_FACTS, usage, items, responseId: idOf(body), ...this.#uncounted(bytes, usage) };
     this.response = body;
     this.#answer = Buffer.from(JSON.stringify(call.compacts ? compacted(body) : body));
+  }
+
+  /** Of an answer of which the engine counted only the prompt. */
+  #uncounted(bytes: Buffer, usage: Usage | undefined): Partial<AnswerFacts> {
+    if (usage === undefined || usage.outputTokens > 0) return {};
+    return { estimatedOutputTokens: outputTokensIn(this.#deps.request.dialect, bytes), isCounted: false };
   }
 
   /** The answer with what is true of it, and with nothing of the inside in the error of a failed response. */

@@ -43,7 +43,7 @@ export { fieldsForOutside, forOutside, trialsForOutside } from './outside-reques
 export { parseInput } from './responses/parse-items.ts';
 export { renderItems } from './responses/render-request.ts';
 export { translateRequest, type RequestOptions, withUsage } from './translate-request.ts';
-export { translateResponse } from './translate-response.ts';
+export { outputTokensIn, translateResponse } from './translate-response.ts';
 export { observeBody, PassThroughObserver, usageAtEnd } from './stream/pass-through-observer.ts';
 export { failedStream, StreamTranslator, translatorBehind } from './stream/translator.ts';
 export {

@@ -3,6 +3,7 @@ import { isNoCall, itemId, tidy } from './output-items.ts';
 import { parseChatResponse } from './chat/parse-response.ts';
 import { renderChatResponse } from './chat/render-response.ts';
 import { estimateTokens, tokensOfItems } from './inspect/estimate-tokens.ts';
+import { parseJson } from './fields.ts';
 import { DialectError } from './errors/dialect-error.ts';
 
 import { parseMessagesResponse } from './messages/parse-response.ts';
@@ -55,6 +56,12 @@ export function parseAnswer(upstream: Dialect, body: unknown): IrResponse {
     message: 'The model server answered with a body that is not an answer in its dialect.',
     code: 'bad_upstream_response',
   });
+}
+
+/** An estimate of what a whole answer has. */
+export function outputTokensIn(dialect: Dialect, bytes: Buffer): number {
+  const body = parseJson(bytes.toString('utf8'));
+  return isObject(body) ? tokensOfItems(PARSERS[dialect](body)?.items ?? []) : 0;
 }
 
 function withoutNoCalls(answer: IrResponse): IrResponse {

@@ -94,12 +94,12 @@ function addCounts(counts: Json, reported: Json, names: readonly string[]): void
 }
 
 function isCount(value: unknown): boolean {
-  return optionalCount(value) !== undefined;
+  return (optionalCount(value) ?? 0) > 0;
 }
 
-/** Whether usage has a count of output. */
+/** Whether usage has a count of output. A zero is none. */
 export function countsOutput(reported: unknown): boolean {
-  return isObject(reported) && (isCount(reported.output_tokens) || isCount(reported.completion_tokens));
+  return isObject(reported) && [reported.output_tokens, reported.completion_tokens].some(isCount);
 }
 
 /** What is known of a stream that reports usage once more. Zeros take nothing away: some servers end with a report of them. */

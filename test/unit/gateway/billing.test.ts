@@ -349,6 +349,128 @@ it.each(['client_closed', 'cut'] as const)(
   },
 );
 
+/** How a stream ends whose output was counted when it began, if at all. */
+const UNCOUNTED_END = {
+  chat: 'data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
+  responses:
+    'event: response.completed\ndata: {"type":"response.completed","response":{"id":"r","status":"completed","output":[],"usage":{"input_tokens":2,"output_tokens":0}}}\n\n',
+  messages:
+    'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\nevent: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n',
+};
+
+/** Bills of whole answers of a server of each dialect to clients of each. */
+async function billEach(behaviours: Record<(typeof DIALECTS)[number], Behaviour>, stream: boolean) {
+  for (const from of DIALECTS) {
+    const models = DIALECTS.map((to) => `${from}-to-${to}`);
+    const server = await startEngine({ engine: 'unknown', dialects: [from], models });
+    server.behave(behaviours[from]);
+    gateway.cluster.serve({ name: from, annotations: ANNOTATIONS, ports: [server.port] });
+    for (const to of DIALECTS) {
+      await gateway.ready(`${from}-to-${to}`);
+      const [path, body] = CALLS[to];
+      await (await post(gateway, path, { model: `${from}-to-${to}`, stream, ...body })).text();
+    }
+    await server.close();
+  }
+  return (await recorded()).flatMap((spec) => spec.entries);
+}
+
+function streamOf(text: string): Behaviour {
+  return { kind: 'raw', contentType: 'text/event-stream', chunks: [text] };
+}
+
+function expectProduced(entries: readonly TokenRecord['spec']['entries'][number][]): void {
+  expect(entries).toHaveLength(DIALECTS.length ** 2);
+  for (const { model, estimated, inputTokens, outputTokens } of entries) {
+    expect([model, estimated, inputTokens > 0]).toEqual([model, 1, true]);
+    expect([model, outputTokens >= LONG.length, outputTokens <= LONG.length + OTHERS]).toEqual([model, true, true]);
+  }
+}
+
+it('a stream whose server counts its output only when it begins is billed for what was produced', async () => {
+  const ended = (from: keyof typeof BEGUN): Behaviour => streamOf(BEGUN[from].join('') + UNCOUNTED_END[from]);
+  expectProduced(
+    await billEach({ chat: ended('chat'), responses: ended('responses'), messages: ended('messages') }, true),
+  );
+});
+
+it('a stream that ends with a count of zero is billed for what was produced', async () => {
+  const zeros = UNCOUNTED_END.messages.replace('"end_turn"}', '"end_turn"},"usage":{"output_tokens":0}');
+  const chat = UNCOUNTED_END.chat.replace(
+    'data: [DONE]',
+    'data: {"id":"c","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":0}}\n\ndata: [DONE]',
+  );
+  expectProduced(
+    await billEach(
+      {
+        chat: streamOf(BEGUN.chat.join('') + chat),
+        responses: streamOf(BEGUN.responses.join('') + UNCOUNTED_END.responses),
+        messages: streamOf(BEGUN.messages.join('') + zeros),
+      },
+      true,
+    ),
+  );
+});
+
+it('an answer in one piece is billed for what was produced when its server counts only the prompt', async () => {
+  const text = LONG.join('');
+  const whole = (body: object): Behaviour => ({
+    kind: 'raw',
+    contentType: 'application/json',
+    chunks: [JSON.stringify(body)],
+  });
+  const content = [{ type: 'text', text }];
+  const message = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text }] };
+  expectProduced(
+    await billEach(
+      {
+        chat: whole({
+          id: 'c',
+          choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }],
+          usage: { prompt_tokens: 9 },
+        }),
+        responses: whole({ id: 'r', status: 'completed', output: [message], usage: { input_tokens: 9 } }),
+        messages: whole({ id: 'm', type: 'message', content, stop_reason: 'end_turn', usage: { input_tokens: 9 } }),
+      },
+      false,
+    ),
+  );
+});
+
+it.each(['"content":', '"content": '])(
+  'tokens that come many to an event are estimated by their text: %j',
+  async (member) => {
+    const [head = '', ...others] = BEGUN.chat;
+    const event = (content: string): string =>
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
+    const half = LONG.length / 2;
+    const texts = [LONG.slice(0, half).join(''), LONG.slice(half).join('')].map(event);
+    expect(others).toHaveLength(LONG.length);
+    engine.behave({
+      kind: 'raw',
+      contentType: 'text/event-stream',
+      chunks: [head + texts.join('').replaceAll('"content":', member), ''],
+      gate: new Promise(() => undefined),
+    });
+    await leave('chat/completions', {}, 'w39');
+    const [spec] = await recorded();
+    expect(spec?.entries).toMatchObject([{ estimated: 1, outputTokens: 2 + LONG.length }]);
+  },
+);
+
+it('a count that comes with the last text is no estimate', async () => {
+  const counted = (content: string, count: number): string =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }], usage: { prompt_tokens: 9, completion_tokens: count } })}\n\n`;
+  const stream = counted('a', 1) + counted('b', 2) + counted('c', 2) + UNCOUNTED_END.chat;
+  for (const path of ['chat/completions', 'messages']) {
+    engine.behave(streamOf(stream));
+    await chat({ stream: true, max_tokens: 9 }, path);
+  }
+  const [spec] = await recorded();
+  expect(spec?.entries[0]).toMatchObject({ calls: 2, unreported: 0, outputTokens: 4 });
+  expect(spec?.entries[0]).not.toHaveProperty('estimated');
+});
+
 it('a whole answer that the client does not wait for costs nothing, in any dialect', async () => {
   engine.behave({ kind: 'hang' });
   for (const [path, body] of Object.values(CALLS)) {

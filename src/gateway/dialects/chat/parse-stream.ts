@@ -36,7 +36,7 @@ export class ChatStreamParser {
     if (usage !== undefined) this.#sink.usage = laterUsage(this.#sink.usage, countedWith(this.#before, usage));
     this.#sink.start();
     this.#choice(chunk);
-    if (usage !== undefined) this.#sink.counted();
+    this.#sink.counted(usage?.outputTokens ?? 0);
   }
 
   #choice(chunk: Json): void {

@@ -102,7 +102,7 @@ export class MessagesStreamParser {
 
   #end(event: Json): void {
     this.#count(event.usage);
-    if (countsOutput(event.usage)) this.#sink.counted();
+    if (countsOutput(event.usage)) this.#sink.counted(this.#sink.usage?.outputTokens ?? 0);
     const delta = isObject(event.delta) ? event.delta : {};
     const { stop_reason: reason } = delta;
     if (!isReason(reason)) return;

@@ -138,8 +138,8 @@ export class ResponsesStreamParser {
 
   #end(event: Json): void {
     const response = isObject(event.response) ? event.response : {};
-    this.#sink.usage = parseUsage('responses', response.usage) ?? this.#sink.usage;
-    this.#sink.counted();
+    const usage = parseUsage('responses', response.usage);
+    this.#sink.usage = usage ?? this.#sink.usage;
     if (event.type === 'response.failed' || isObject(response.error)) {
       this.#sink.fail(readErrorObject({ error: response.error ?? {} }));
       return;
@@ -149,6 +149,7 @@ export class ResponsesStreamParser {
       return;
     }
     this.#addUntold(objectsOf(response.output));
+    this.#sink.counted(usage?.outputTokens ?? 0);
     const details = isObject(response.incomplete_details) ? response.incomplete_details : {};
     // vLLM ends each stream with `response.completed`, whatever its status.
     const isWhole = event.type !== 'response.incomplete' && response.status !== 'incomplete';

@@ -13,6 +13,7 @@ import { withoutMark } from '../read-answer.ts';
 import { isGivenUpResponse, parseStoredItem } from '../responses/parse-response.ts';
 import { withState, type ResponseState } from '../responses/state.ts';
 import { LineEnds } from './line-ends.ts';
+import { PassedText } from './passed-text.ts';
 import { UsageInPieces } from './usage-in-pieces.ts';
 import {
   applyCuts,
@@ -92,9 +93,11 @@ export class PassThroughObserver {
   #events = 0;
   /** What the final event takes that was read. */
   #readBytes = 0;
-  /** The output that the engine counted last, and the events since. Engines send about one for each token. */
+  /** The output that the engine counted last, and what came since. */
   #counted = 0;
-  #since = 0;
+  readonly #since: PassedText;
+  /** The engine has counted all of the text. */
+  isCounted = true;
   /** The engine said why it stopped. Some send no final event after that. */
   #stopped = false;
   /** What identifies the resource of a responses stream. The whole would repeat instructions and tools. */
@@ -111,6 +114,7 @@ export class PassThroughObserver {
     options: { hideUsage: boolean; isTranscript?: boolean; hasSeveral?: boolean; state?: ResponseState },
   ) {
     this.#dialect = dialect;
+    this.#since = new PassedText(dialect);
     this.#state = options.state;
     this.#mostHeld = options.state?.store === true ? MAX_STORED_BYTES : MAX_HELD_BYTES;
     this.#isTranscript = options.isTranscript === true;
@@ -120,15 +124,17 @@ export class PassThroughObserver {
 
   /** The output so far: what the engine counted, and an estimate of what came since, which is nothing behind the end. */
   get estimatedOutputTokens(): number {
-    return this.finished && this.#counted > 0 ? this.#counted : this.#counted + this.#since;
+    const isEnd = this.finished && this.isCounted && this.#counted > 0;
+    return isEnd ? this.#counted : this.#counted + this.#since.tokens;
   }
 
-  /** The engine has counted its output in `usage` up to here, where that is more than it had counted before. */
-  #count(): void {
-    const output = this.usage?.outputTokens ?? 0;
-    if (output <= this.#counted) return;
-    this.#counted = output;
-    this.#since = 0;
+  /** The engine has counted its output up to here. Zeros are no count. */
+  #count(reported: Usage | undefined): void {
+    const { outputTokens = 0 } = reported ?? {};
+    if (outputTokens > 0) this.isCounted = true;
+    if (outputTokens <= this.#counted) return;
+    this.#counted = outputTokens;
+    this.#since.clear();
   }
 
   /** Bytes of memory, about. */
@@ -177,8 +183,9 @@ export class PassThroughObserver {
     if (this.#dialect !== 'responses') return;
     if (isFirst) this.finished ||= FINAL.test(piece.toString('latin1', 0, NAME_WITHIN));
     this.#inPieces.push(piece);
-    this.usage = parseUsage('responses', this.#inPieces.usage) ?? this.usage;
-    this.#count();
+    const reported = parseUsage('responses', this.#inPieces.usage);
+    this.usage = reported ?? this.usage;
+    this.#count(reported);
   }
 
   #hold(bytes: Buffer): void {
@@ -241,7 +248,7 @@ export class PassThroughObserver {
         const hasUsage = usageAt !== -1 && usageAt < to;
         const isEnd = givenUpAt >= from && givenUpAt < to;
         const isFirst = this.#events++ === 0;
-        this.#since += 1;
+        if (this.#since.add(data.subarray(at, to))) this.isCounted = false;
         if (hasUsage || isEnd || isFirst || this.#isTranscript || this.#isErrorOrEnd(data, at, to))
           this.#visit(data, { from, to }, cuts);
         if (hasUsage) usageAt = nextValue(data, { name: USAGE, from: to, first: BRACE });
@@ -277,9 +284,10 @@ export class PassThroughObserver {
     if (this.#dialect === 'responses' && isObject(body.response)) return this.#readResponse(body, body.response, text);
     if (isErrorObject(body)) return this.#fail(readErrorObject(body), body);
     if (this.#dialect === 'chat') {
-      this.usage = laterUsage(this.usage, parseUsage('chat', body.usage));
+      const reported = parseUsage('chat', body.usage);
+      this.usage = laterUsage(this.usage, reported);
       // In a chunk of one of several answers, vLLM counts that one.
-      if (!this.#hasSeveral || objectsOf(body.choices).length === 0) this.#count();
+      if (!this.#hasSeveral || objectsOf(body.choices).length === 0) this.#count(reported);
       if (this.#isTranscript && body.type === 'transcript.text.done') this.finished = true;
       if (isGivenUpAnswer(body)) return this.#fail(GAVE_UP, body);
       const isUsage = Array.isArray(body.choices) && body.choices.length === 0 && isObject(body.usage);
@@ -307,7 +315,7 @@ export class PassThroughObserver {
   /** What an engine says of its output when it begins is no count of it. */
   #readMessages({ message, usage }: Json): void {
     this.usage = this.#eventUsage.add(isObject(message) ? message.usage : usage) ?? this.usage;
-    if (!isObject(message) && countsOutput(usage)) this.#count();
+    if (!isObject(message) && countsOutput(usage)) this.#count(this.usage);
   }
 
   #readResponse(event: Json, response: Json, text: string): string | undefined {
@@ -327,7 +335,7 @@ export class PassThroughObserver {
     const observed = observeResponse(response, isObject(exact.response) ? exact.response : response);
     this.#readBytes = 2 * text.length + PIECE_BYTES * countStructure(Buffer.from(text), Infinity);
     this.usage = observed.usage ?? this.usage;
-    this.#count();
+    this.#count(observed.usage);
     this.items = observed.items;
     this.responseId = observed.responseId;
     const { error } = observed;

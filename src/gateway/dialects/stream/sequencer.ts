@@ -39,6 +39,8 @@ export interface SequencerOptions {
  */
 export class BlockSequencer {
   usage: Usage | undefined;
+  /** The engine has counted all that came. */
+  isCounted = true;
   /** The meaning of the engine's stop reason, which depends on whether there were calls. */
   #stop: ((hasCalls: boolean) => StopReason) | undefined;
   #stopSequence: string | undefined;
@@ -91,9 +93,9 @@ export class BlockSequencer {
     return [...this.#done, ...this.#queue.filter((block) => block.index !== -1).map((block) => block.item)];
   }
 
-  /** The engine has counted its output in `usage` up to here, where that is more than it had counted before. */
-  counted(): void {
-    const output = this.usage?.outputTokens ?? 0;
+  /** The engine has counted so much of its output up to here. A zero is no count. */
+  counted(output: number): void {
+    if (output > 0) this.isCounted = true;
     if (output <= this.#counted) return;
     this.#counted = output;
     this.#since = { characters: 0, bytes: 0 };
@@ -134,6 +136,7 @@ export class BlockSequencer {
 
   #came(fragment: string): void {
     this.#characters += fragment.length;
+    this.isCounted &&= fragment === '';
     this.#since.characters += fragment.length;
     this.#since.bytes += Buffer.byteLength(fragment);
   }
@@ -207,7 +210,7 @@ export class BlockSequencer {
     this.#blanks = isBlank(own) ? this.#blanks + 1 : 0;
     if (this.#goesOn) this.#count();
     this.#write('text', own);
-    if (this.#goesOn) this.counted();
+    if (this.#goesOn) this.counted(this.usage?.outputTokens ?? 0);
   }
 
   refusal(fragment: string): void {

@@ -114,6 +114,10 @@ export class StreamTranslator {
     return this.#sequencer.usage;
   }
 
+  get isCounted(): boolean {
+    return this.#sequencer.isCounted;
+  }
+
   get estimatedOutputTokens(): number {
     return this.#sequencer.estimatedOutputTokens;
   }
@@ -223,7 +227,7 @@ function feedAnswer({ items, stop, stopSequence, usage }: IrResponse, sink: Bloc
     sink.seal();
     feed(item, index, sink);
   }
-  sink.counted();
+  sink.counted(usage?.outputTokens ?? 0);
 }
 
 function feed(item: OutputItem, index: number, sink: BlockSequencer): void {
