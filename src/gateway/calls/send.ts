@@ -182,7 +182,7 @@ function couldGoOn({ call, model }: Serving, { native, joinsSystem }: UpstreamRe
 function receiverFor(deps: Omit<ReceiverDeps, 'context'>, answer: StreamTranslator | undefined): AnswerReceiver {
   const { call, request } = deps;
   const { id, createdAt, inspection, body } = call;
-  const head = { id, createdAt, model: inspection.model };
+  const head = { id, createdAt, model: inspection.model, upstreamModel: request.model };
   const context: TranslationContext = request.native
     ? { ...head, request: undefined }
     : { ...head, request: body, history: [...call.history, ...[...call.references.values()].flat()] };

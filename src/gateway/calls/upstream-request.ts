@@ -36,6 +36,8 @@ export interface UpstreamRequest {
   /** The endpoint answers in the dialect of the client. */
   native: boolean;
   path: string;
+  /** The name under which the endpoint has the model. */
+  model: string;
   body: Buffer;
   /** What the endpoint puts between texts of the system, where it has the client's body of messages and that is known. */
   joinsSystem?: string | undefined;
@@ -52,7 +54,7 @@ interface Begun {
   joinsSystem: string | undefined;
 }
 
-type Sent = Omit<UpstreamRequest, 'credential' | 'isOutside'>;
+type Sent = Omit<UpstreamRequest, 'model' | 'credential' | 'isOutside'>;
 
 /** Long enough for a call that waits in the queue of its engine. */
 const FIRST_BYTE_TIMEOUT_MS = 600_000;
@@ -67,7 +69,7 @@ export function upstreamRequest(call: Call, member: Member): UpstreamRequest {
     refuseImagesInText([call.history, ...call.references.values(), call.body]);
   const request = call.plain === undefined ? dialectRequest(call, member) : plainRequest(call, call.plain, member);
   const { credential, isOutside } = member.endpoint;
-  return { ...request, credential, isOutside };
+  return { ...request, model: member.upstreamModel, credential, isOutside };
 }
 
 /**
@@ -89,7 +91,8 @@ export function requestToGoOn(
   if (goingOn === undefined) return undefined;
   const body = Buffer.from(JSON.stringify(withSalt(goingOn.body, call, endpoint, quirks)));
   const path = pathAt(probe, ROUTES.chat);
-  return { request: { dialect: 'chat', native: false, path, body, credential, isOutside }, goingOn };
+  const to = { dialect: 'chat', native: false, path, model: upstreamModel } as const;
+  return { request: { ...to, body, credential, isOutside }, goingOn };
 }
 
 /** The first engine took what this one does not. */

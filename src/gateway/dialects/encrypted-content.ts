@@ -1,4 +1,5 @@
 import { isObject, type Json } from '../../lib/json.ts';
+import { readSignature } from './call-signature.ts';
 import { parseJson } from './fields.ts';
 import type { ReasoningItem } from './types.ts';
 
@@ -10,15 +11,19 @@ const PREFIX = 'berth1.';
  */
 export function encodeReasoning(item: ReasoningItem): string {
   if (item.opaque !== undefined) return item.opaque;
-  return encode({ t: item.text, s: item.signature, r: item.redacted });
+  return encode({ t: item.text, s: item.signature, r: item.redacted, ...signed(item) });
+}
+
+function signed({ callSignature }: Pick<ReasoningItem, 'callSignature'>): Json {
+  return callSignature === undefined ? {} : { g: callSignature.data, b: callSignature.by };
 }
 
 /**
  * The gateway's own signature of thinking, and its data in place of a text. Clients of messages require one and send it back
  * unchecked, so it has what another vendor sealed.
  */
-export function ownSeal(opaque?: string): string {
-  return encode({ t: '', o: opaque });
+export function ownSeal({ opaque, ...item }: Pick<ReasoningItem, 'opaque' | 'callSignature'>): string {
+  return encode({ t: '', o: opaque, ...signed(item) });
 }
 
 /** The `encrypted_content` of a summary that the gateway had written. */
@@ -58,5 +63,6 @@ export function decodeOwn(token: string): Sealed | undefined {
     ...(typeof payload.s === 'string' && { signature: payload.s }),
     ...(typeof payload.r === 'string' && { redacted: payload.r }),
     ...(typeof payload.o === 'string' && { opaque: payload.o }),
+    ...readSignature(payload.g, payload.b),
   };
 }

@@ -8,6 +8,7 @@ export function tidy<T extends HistoryItem>(items: readonly T[], singleCall: boo
   let calls = 0;
   return items.filter((item, position) => {
     if (item.kind === 'call') return ++calls === 1 || !singleCall;
+    if (item.kind === 'reasoning' && item.callSignature !== undefined) return calls === 0 || !singleCall;
     if (item.kind === 'reasoning')
       return item.text !== '' || (item.redacted ?? item.opaque ?? item.signature) !== undefined;
     if (item.kind === 'message' || item.kind === 'result' || item.kind === 'tools') return true;

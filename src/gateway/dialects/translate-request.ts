@@ -14,7 +14,7 @@ import { asksToCompact } from './responses/compaction.ts';
 import { parseInput } from './responses/parse-items.ts';
 import { parseResponsesRequest, refuseServerState } from './responses/parse-request.ts';
 import { renderInput, renderResponsesRequest } from './responses/render-request.ts';
-import { inputForVendor } from './responses/vendor-input.ts';
+import { inputForVendor, withoutSignatures } from './responses/vendor-input.ts';
 import type { Dialect, HistoryItem, IrRequest, Step, Tool } from './types.ts';
 
 export interface RequestOptions {
@@ -187,7 +187,7 @@ function inputWithHistory(
 ): unknown {
   const hasReferences = objectsOf(input).some((item) => item.type === 'item_reference');
   if (hasReferences || asksToCompact(input)) return renderInput([...history, ...parseInput(input, references)], quirks);
-  const given = quirks.checksThoughts ? inputForVendor(input) : input;
+  const given = quirks.checksThoughts ? inputForVendor(input) : withoutSignatures(input);
   if (history.length === 0) return given;
   const own = typeof given === 'string' ? [{ role: 'user', content: given }] : (given ?? []);
   return [...renderInput(history, quirks), ...(own as unknown[])];

@@ -1,4 +1,5 @@
 import { isObject, type Json } from '../../lib/json.ts';
+import { signerOf } from './call-signature.ts';
 import { isNoCall, itemId, tidy } from './output-items.ts';
 import { parseChatResponse } from './chat/parse-response.ts';
 import { renderChatResponse } from './chat/render-response.ts';
@@ -36,7 +37,7 @@ export function translateResponse(
 ): TranslatedResponse {
   const options = answerOptions(client, context);
   const parsed = parseAnswer(upstream, body);
-  const response = { ...parsed, items: identify(tidy(parsed.items, options.singleCall), context.id, options) };
+  const response = { ...parsed, items: identify(tidy(parsed.items, options.singleCall), context, options) };
   const { items, usage } = response;
   if (client === 'chat') return { body: renderChatResponse(response, context), usage, items };
   if (client === 'responses') return { body: renderResponsesResponse(response, context, options), usage, items };
@@ -70,11 +71,19 @@ function withoutNoCalls(answer: IrResponse): IrResponse {
   return { ...answer, items, stop: answer.stop === 'tool' && !hasCalls ? 'end' : answer.stop };
 }
 
-/** Gives every item an id, and a call id to calls without one of their own. */
-function identify(items: readonly OutputItem[], answer: string, { origins }: AnswerOptions): OutputItem[] {
+/** Gives every item an id, signatures their signer, and a call id to calls without one of their own. */
+function identify(
+  items: readonly OutputItem[],
+  { id: answer, upstreamModel, model }: TranslationContext,
+  { origins }: AnswerOptions,
+): OutputItem[] {
   const seen = new Set<string>();
+  const by = signerOf(upstreamModel ?? model);
   return items.map((item, index) => {
-    if (item.kind !== 'call') return { ...item, id: itemId(item.kind, answer, index) };
+    const own = { id: itemId(item.kind, answer, index) };
+    if (item.kind === 'reasoning' && item.callSignature !== undefined)
+      return { ...item, callSignature: { ...item.callSignature, by }, ...own };
+    if (item.kind !== 'call') return { ...item, ...own };
     const id = itemId(item.kind, answer, index, origins.get(item.name));
     const callId = item.callId === '' || seen.has(item.callId) ? `call_${answer}${index}` : item.callId;
     seen.add(callId);

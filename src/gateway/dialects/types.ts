@@ -26,13 +26,17 @@ export type Part = { type: 'text'; text: string } | { type: 'image'; url: string
 type InputItem = { kind: 'message'; role: 'system' | 'user'; parts: Part[]; id?: string };
 type TextItem = { kind: 'text'; text: string; id?: string };
 type RefusalItem = { kind: 'refusal'; text: string; id?: string };
-/** `signature` and `redacted` come from the messages dialect. `opaque` is another vendor's `encrypted_content`. */
+/**
+ * `signature` and `redacted` come from the messages dialect. `opaque` is another vendor's `encrypted_content`.
+ * `callSignature` is what a chat server sealed for the call that follows, by whichever model.
+ */
 export type ReasoningItem = {
   kind: 'reasoning';
   text: string;
   signature?: string;
   redacted?: string;
   opaque?: string;
+  callSignature?: { data: string; by: string };
   id?: string;
 };
 /** `arguments` is the text that the model wrote. It may be invalid JSON, and is passed on as it is. */
@@ -140,6 +144,8 @@ export interface TranslationContext {
   createdAt: number;
   /** The model name that the client used. */
   model: string;
+  /** The name under which the server has the model. */
+  upstreamModel?: string;
   /** The client's body, already accepted by `inspectRequest`. */
   request: unknown;
   /** Stored items that the call continues or refers to. */

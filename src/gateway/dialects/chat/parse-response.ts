@@ -1,5 +1,6 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { DialectError } from '../errors/dialect-error.ts';
+import { signatureItem, signatureOfCall } from '../call-signature.ts';
 import { objectsOf, optionalString, textValue } from '../fields.ts';
 import { GAVE_UP, isGivenUp, stopOfChat } from '../stop-reason.ts';
 import { ownArguments } from '../stream/block.ts';
@@ -19,10 +20,10 @@ export function parseChatResponse(body: Json): IrResponse | undefined {
   if (text !== '') items.push({ kind: 'text', text });
   if (typeof message.refusal === 'string') items.push({ kind: 'refusal', text: message.refusal });
   // TGI has sent one object instead of a list.
-  const calls = (isObject(message.tool_calls) ? [message.tool_calls] : objectsOf(message.tool_calls)).map(parseCall);
+  const calls = isObject(message.tool_calls) ? [message.tool_calls] : objectsOf(message.tool_calls);
   const stopSequence = matchedStop(choice);
   return {
-    items: [...items, ...calls],
+    items: [...items, ...calls.flatMap(parseCall)],
     stop: stopOfChat(choice.finish_reason, calls.length > 0, stopSequence !== undefined),
     stopSequence,
     usage: parseUsage('chat', body.usage),
@@ -61,12 +62,17 @@ export function matchedStop(choice: Json): string | undefined {
   return optionalString(choice.stop_reason) ?? optionalString(choice.matched_stop);
 }
 
-function parseCall(call: Json): OutputItem {
+/** A call, and in front of it what the server sealed for it. The caller knows by which model. */
+function parseCall(call: Json): OutputItem[] {
   const fn = isObject(call.function) ? call.function : {};
-  return {
-    kind: 'call',
-    callId: textValue(call.id),
-    name: textValue(fn.name),
-    arguments: typeof fn.arguments === 'string' ? ownArguments(fn.arguments) : JSON.stringify(fn.arguments ?? {}),
-  };
+  const signature = signatureOfCall(call);
+  return [
+    ...(signature === undefined ? [] : [signatureItem(signature, '')]),
+    {
+      kind: 'call',
+      callId: textValue(call.id),
+      name: textValue(fn.name),
+      arguments: typeof fn.arguments === 'string' ? ownArguments(fn.arguments) : JSON.stringify(fn.arguments ?? {}),
+    },
+  ];
 }

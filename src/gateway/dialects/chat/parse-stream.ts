@@ -1,4 +1,5 @@
 import { isObject, type Json } from '../../../lib/json.ts';
+import { signatureOfCall } from '../call-signature.ts';
 import { objectsOf, optionalNumber, textValue } from '../fields.ts';
 import { GAVE_UP, isGivenUp, isReason, stopOfChat } from '../stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
@@ -79,6 +80,8 @@ export class ChatStreamParser {
     const isNew = known === undefined || (name !== '' && this.#isAnother(known, id));
     const key = isNew ? this.#calls++ : known.key;
     if (isNew) this.#keys.set(index, { key, id });
+    const signature = isNew ? signatureOfCall(call) : undefined;
+    if (signature !== undefined) this.#sink.callSignature(signature);
     if (isNew || name !== '') this.#sink.call(key, id, name);
     if (typeof fn.arguments === 'string') this.#sink.callArguments(key, fn.arguments);
     else if (isObject(fn.arguments)) this.#sink.callArguments(key, JSON.stringify(fn.arguments));

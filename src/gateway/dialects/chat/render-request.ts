@@ -1,4 +1,5 @@
 import type { Json } from '../../../lib/json.ts';
+import { signaturesOf, signerOf, withSignature } from '../call-signature.ts';
 import type { Quirks } from '../quirks.ts';
 import { checkImage, offersTools } from '../refusals.ts';
 import { foldSystem, resultText, toTurns, type Turn } from '../conversation.ts';
@@ -18,7 +19,7 @@ export function renderChatRequest(request: IrRequest, options: RenderOptions): J
   const { quirks } = options;
   const { system, turns } = foldSystem(toTurns(request.items));
   const head: Json[] = system === undefined ? [] : [{ role: 'system', content: system }];
-  const messages = [...head, ...renderTurns(turns, quirks)];
+  const messages = [...head, ...renderTurns(turns, { quirks, signer: signerOf(options.model) })];
   const body: Json = { model: options.model, messages, ...request.sampling, ...request.chatOnly };
   if (options.maxTokens !== undefined) body.max_tokens = options.maxTokens;
   if (request.stop.length > 0) body.stop = request.stop;
@@ -84,8 +85,16 @@ function addThinking(body: Json, request: IrRequest, quirks: Quirks): void {
   } else if (!reasoning.enabled && quirks.engine === 'ollama') body.reasoning_effort = 'none';
 }
 
+/** Who gets the turns. */
+interface Server {
+  quirks: Quirks;
+  /** Whose signatures it takes. */
+  signer: string;
+}
+
 /** Turns, without system turns, as chat messages. */
-function renderTurns(turns: readonly Turn[], quirks: Quirks): Json[] {
+function renderTurns(turns: readonly Turn[], server: Server): Json[] {
+  const { quirks } = server;
   const messages: Json[] = [];
   let images: Part[] = [];
   for (const turn of turns) {
@@ -98,7 +107,7 @@ function renderTurns(turns: readonly Turn[], quirks: Quirks): Json[] {
     images = [];
     if (turn.role === 'assistant') {
       pushUser(messages, introduced, quirks);
-      messages.push(renderAssistant(turn.items, quirks));
+      messages.push(renderAssistant(turn.items, server));
     } else pushUser(messages, [...introduced, ...turn.parts], quirks);
   }
   pushUser(messages, introduce(images), quirks);
@@ -140,7 +149,7 @@ function renderImage(part: { url: string; detail?: string }, quirks: Quirks): Js
   };
 }
 
-function renderAssistant(items: readonly OutputItem[], quirks: Quirks): Json {
+function renderAssistant(items: readonly OutputItem[], { quirks, signer }: Server): Json {
   const message: Json = { role: 'assistant' };
   const calls = items.filter((item) => item.kind === 'call');
   const text = assistantText(items);
@@ -148,7 +157,8 @@ function renderAssistant(items: readonly OutputItem[], quirks: Quirks): Json {
   message.content = text === '' && calls.length > 0 ? null : text;
   const reasoning = items.flatMap((item) => (item.kind === 'reasoning' && item.text !== '' ? [item.text] : []));
   if (reasoning.length > 0) for (const field of quirks.reasoningFields) message[field] = reasoning.join('\n\n');
-  if (calls.length > 0) message.tool_calls = calls.map(renderCall);
+  const signatures = signaturesOf(quirks.checksThoughts ? items : calls, signer);
+  if (calls.length > 0) message.tool_calls = calls.map((call) => withSignature(renderCall(call), signatures.get(call)));
   return message;
 }
 

@@ -69,12 +69,15 @@ function renderBlock(item: OutputItem): Json {
 
 /** A block of reasoning: a thinking block for text, else a redacted one with what the engine sealed. */
 export function renderReasoning(item: ReasoningItem): Json {
-  const { text, redacted, opaque } = item;
-  if (text === '' && (redacted ?? opaque) !== undefined)
-    return { type: 'redacted_thinking', data: redacted ?? ownSeal(opaque) };
-  return { type: 'thinking', thinking: text, signature: signatureOf(item) };
+  if (isSealed(item)) return { type: 'redacted_thinking', data: item.redacted ?? ownSeal(item) };
+  return { type: 'thinking', thinking: item.text, signature: signatureOf(item) };
 }
 
-export function signatureOf({ signature, opaque }: ReasoningItem): string {
-  return signature ?? ownSeal(opaque);
+/** Whether reasoning has data that only its vendor reads, in place of a text. */
+export function isSealed({ text, redacted, opaque, callSignature }: ReasoningItem): boolean {
+  return text === '' && (redacted ?? opaque ?? callSignature) !== undefined;
+}
+
+export function signatureOf(item: ReasoningItem): string {
+  return item.signature ?? ownSeal(item);
 }

@@ -4,7 +4,7 @@ import type { Emitter, Ending } from '../stream/emitter.ts';
 import { estimatedUsage } from '../translate-response.ts';
 import type { ClientError, OutputItem, TranslationContext, Usage } from '../types.ts';
 import { renderMessagesUsage } from '../usage.ts';
-import { emptyMessage, renderReasoning, renderStop, signatureOf } from './render-response.ts';
+import { emptyMessage, isSealed, renderReasoning, renderStop, signatureOf } from './render-response.ts';
 
 function event(type: string, fields: string): string {
   return `event: ${type}\ndata: {"type":"${type}"${fields}}\n\n`;
@@ -64,11 +64,6 @@ export class MessagesEmitter implements Emitter {
 
 function delta(index: number, body: string): string {
   return `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":${body}}\n\n`;
-}
-
-/** Whether reasoning has data that only its vendor reads, in place of a text. */
-function isSealed({ text, redacted, opaque }: OutputItem & { kind: 'reasoning' }): boolean {
-  return text === '' && (redacted ?? opaque) !== undefined;
 }
 
 function emptyBlock(item: OutputItem): unknown {

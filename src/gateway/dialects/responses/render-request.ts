@@ -58,10 +58,11 @@ export function renderItems(items: readonly HistoryItem[]): Json[] {
   return items.map(renderItem);
 }
 
-/** The same for a server. Where it checks thoughts, it takes none but what a vendor sealed. */
+/** The same for a server, without signatures of chat. Where it checks thoughts, it takes none but what a vendor sealed. */
 export function renderInput(items: readonly HistoryItem[], { checksThoughts }: Quirks): Json[] {
-  const isTaken = (item: HistoryItem): boolean => item.kind !== 'reasoning' || item.opaque !== undefined;
-  return renderItems(checksThoughts ? items.filter(isTaken) : items);
+  const isTaken = (item: HistoryItem): boolean =>
+    item.kind !== 'reasoning' || (item.callSignature === undefined && (!checksThoughts || item.opaque !== undefined));
+  return renderItems(items.filter(isTaken));
 }
 
 function renderItem(item: HistoryItem, position: number): Json {
@@ -85,13 +86,13 @@ function renderItem(item: HistoryItem, position: number): Json {
 
 /** Who seals what was thought shows no more of it than a summary, and takes none of it in the clear (OpenAI). */
 function renderReasoning(item: ReasoningItem): Json {
-  const { text, opaque, signature, redacted } = item;
+  const { text, opaque, signature, redacted, callSignature } = item;
   if (opaque !== undefined)
     return { summary: text === '' ? [] : [{ type: 'summary_text', text }], encrypted_content: opaque };
   return {
     summary: [],
     ...(text !== '' && { content: [{ type: 'reasoning_text', text }] }),
-    ...((signature ?? redacted) !== undefined && { encrypted_content: encodeReasoning(item) }),
+    ...((signature ?? redacted ?? callSignature) !== undefined && { encrypted_content: encodeReasoning(item) }),
   };
 }
 

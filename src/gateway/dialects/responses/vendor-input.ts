@@ -4,6 +4,16 @@ import { changedItems, textValue } from '../fields.ts';
 import { parseCompaction } from './compaction.ts';
 import { renderItems } from './render-request.ts';
 
+/** Input without signatures of chat: engines refuse a thought without a text. The same list where it has none. */
+export function withoutSignatures(input: unknown): unknown {
+  if (!Array.isArray(input)) return input;
+  return changedItems(input, (item) => (isObject(item) && isSignature(item) ? [] : [item]));
+}
+
+function isSignature({ type, encrypted_content: sealed }: Json): boolean {
+  return type === 'reasoning' && decodeOwn(textValue(sealed))?.callSignature !== undefined;
+}
+
 /**
  * Input without what this gateway sealed, which came from another server: OpenAI refuses a seal that is not its own. A summary
  * is a text. The same list where it has neither.

@@ -2,6 +2,7 @@ import { isObject, type Json } from '../../../lib/json.ts';
 import { parseJson } from '../fields.ts';
 import { BROKE_OFF, type GoingOn, type Told } from '../go-on.ts';
 import { tokensOfItems, tokensOfLength } from '../inspect/estimate-tokens.ts';
+import { signatureItem } from '../call-signature.ts';
 import { isNoCall, itemId } from '../output-items.ts';
 import { incompleteReason } from '../stop-reason.ts';
 import { withExactInputs, withoutNull } from '../tool-arguments.ts';
@@ -25,6 +26,8 @@ export interface SequencerOptions {
   id: string;
   /** Keep the first call only. */
   singleCall: boolean;
+  /** Whose signatures of calls these are. */
+  signer: string;
   /** Tools that are more than plain functions, by the name that the engine sees. */
   origins: ReadonlyMap<string, ToolOrigin>;
 }
@@ -236,6 +239,14 @@ export class BlockSequencer {
       return;
     }
     this.#push({ kind: 'reasoning', text: '', ...mark });
+  }
+
+  /** What the server sealed for the call that comes next. */
+  callSignature(data: string): void {
+    if (this.#options.singleCall && this.#calls.size > 0) return;
+    this.#characters += data.length;
+    this.#push(signatureItem(data, this.#options.signer));
+    this.seal();
   }
 
   /** A call begins, or its name arrives. `key` is the engine's index or item id. */

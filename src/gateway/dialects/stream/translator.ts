@@ -4,6 +4,7 @@ import { ChatEmitter } from '../chat/render-stream.ts';
 import { isOverflow } from '../errors/context-overflow.ts';
 import { DialectError } from '../errors/dialect-error.ts';
 import type { GoingOn, Told } from '../go-on.ts';
+import { signerOf } from '../call-signature.ts';
 import { optionalString, parseJson } from '../fields.ts';
 import { MessagesStreamParser } from '../messages/parse-stream.ts';
 import { MessagesEmitter } from '../messages/render-stream.ts';
@@ -40,6 +41,7 @@ export class StreamTranslator {
       emitter,
       id: context.id,
       singleCall: options.singleCall,
+      signer: signerOf(context.upstreamModel ?? context.model),
       origins: options.origins,
     });
     this.#sequencer = sequencer;
@@ -234,6 +236,10 @@ function feed(item: OutputItem, index: number, sink: BlockSequencer): void {
   if (item.kind === 'call') {
     sink.call(index, item.callId, item.name);
     sink.callArguments(index, item.arguments);
+    return;
+  }
+  if (item.kind === 'reasoning' && item.callSignature !== undefined) {
+    sink.callSignature(item.callSignature.data);
     return;
   }
   sink[item.kind](item.text);
