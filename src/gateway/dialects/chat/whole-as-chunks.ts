@@ -3,7 +3,7 @@ import { objectsOf } from '../fields.ts';
 
 /**
  * The events of a stream that say what a whole answer of chat says, where that is more than a translation keeps: several
- * answers, the probabilities of their tokens, or calls with members of the server's own. Undefined for any other.
+ * answers, the probabilities of their tokens, or members of the server's own. Undefined for any other.
  */
 export function wholeAsChunks(answer: unknown): string | undefined {
   if (!isObject(answer)) return undefined;
@@ -17,12 +17,22 @@ export function wholeAsChunks(answer: unknown): string | undefined {
   return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`;
 }
 
+/** What a translation keeps of a message and of its calls. */
+const OF_MESSAGES = new Set(['role', 'content', 'refusal', 'reasoning', 'reasoning_content', 'tool_calls']);
 const OF_CALLS = new Set(['id', 'index', 'type', 'function']);
 
-/** Gemini wants what it put into a call back with it. */
+/** Gemini and OpenRouter want what they put there back in the next turn. */
 function hasOwnMembers(message: unknown): boolean {
-  const calls = isObject(message) ? objectsOf(message.tool_calls) : [];
-  return calls.some((call) => Object.keys(call).some((name) => !OF_CALLS.has(name)));
+  if (!isObject(message)) return false;
+  return hasOthers(message, OF_MESSAGES) || objectsOf(message.tool_calls).some((call) => hasOthers(call, OF_CALLS));
+}
+
+function hasOthers(value: Json, known: ReadonlySet<string>): boolean {
+  return Object.entries(value).some(([name, inner]) => !known.has(name) && !isEmpty(inner));
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === null || value === '' || (Array.isArray(value) && value.length === 0);
 }
 
 /** Clients join calls by their index, which a whole answer has not. */

@@ -176,6 +176,23 @@ it('what a client of chat sends and gets stays as it is', () => {
   expect(wholeAsChunks(wholeOf(ONE))).toContain(JSON.stringify(google('SIG-A')));
 });
 
+it.each([
+  // OpenRouter wants it back.
+  { reasoning_details: [{ type: 'reasoning.encrypted', data: 'SEALED' }] },
+  { function_call: { name: 'f', arguments: '{}' } },
+  { annotations: [{ type: 'url_citation', url_citation: { url: 'https://example.org' } }] },
+])('a whole answer for a stream of a client of chat keeps what no translation knows: %j', (member) => {
+  const answer = {
+    choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hi', ...member } }],
+  };
+  expect(wholeAsChunks(answer)).toContain(JSON.stringify(member).slice(1, -1));
+  const [name = ''] = Object.keys(member);
+  for (const none of [null, []]) {
+    const plain = { choices: [{ index: 0, message: { role: 'assistant', content: 'Hi', [name]: none } }] };
+    expect(wholeAsChunks(plain)).toBeUndefined();
+  }
+});
+
 it.each([{}, { g: 'x' }, { g: 1, b: 'x' }, { g: 'x'.repeat(65_537), b: 'x' }, { g: 'x', b: 'forged' }])(
   'a seal that a client made up is none: %j',
   (payload) => {
