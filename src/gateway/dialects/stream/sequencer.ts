@@ -328,8 +328,13 @@ export class BlockSequencer {
     this.#stopSequence = stopSequence;
   }
 
+  /** Some servers write their last event also when they broke off. Half a call without a reason to stop is no answer. */
   finish(): void {
     if (this.#finished) return;
+    if (this.#stop === undefined && this.#queue.some(isHalfCall)) {
+      this.fail(BROKE_OFF);
+      return;
+    }
     this.#flush();
     this.#finished = true;
     const hasCalls = this.#done.some((item) => item.kind === 'call');
@@ -443,6 +448,10 @@ export class BlockSequencer {
       this.#advance();
     }
   }
+}
+
+function isHalfCall(block: Block): boolean {
+  return block.item.kind === 'call' && block.item.arguments !== '' && !isComplete(block);
 }
 
 /** A name with another fragment of it. Some engines write all of it in each fragment. */

@@ -44,6 +44,38 @@ describe('a reason to stop that is none', () => {
   });
 });
 
+describe('half a call behind which a server writes the last event of its dialect, and no reason to stop', () => {
+  const HALF = '{"city": "Par';
+  const halfOf: Partial<Record<Dialect, string>> = {
+    chat: ROLE + chunk(callDelta(0, { id: 'a', name: 'f', arguments: HALF })) + DONE,
+    messages:
+      sse({ type: 'message_start', message: {} }) +
+      sse({
+        type: 'content_block_start',
+        index: 0,
+        content_block: { type: 'tool_use', id: 'a', name: 'f', input: {} },
+      }) +
+      sse({ type: 'content_block_delta', index: 0, delta: { type: 'input_json_delta', partial_json: HALF } }) +
+      sse({ type: 'message_stop' }),
+  };
+
+  it.each([
+    ['chat', 'messages'],
+    ['chat', 'responses'],
+    ['messages', 'chat'],
+    ['messages', 'responses'],
+  ] as const)('is told as cut: %s to %s', (from, to) => {
+    expect(translate(from, to, halfOf[from] ?? '')).toMatch(/broke off/);
+  });
+
+  it('is what the model wrote where the server says so, and a whole call needs no reason', () => {
+    const half = ROLE + chunk(callDelta(0, { id: 'a', name: 'f', arguments: HALF })) + chunk({}, 'tool_calls') + DONE;
+    const whole = ROLE + chunk(callDelta(0, { id: 'a', name: 'f', arguments: '{"a":1}' })) + DONE;
+    for (const stream of [half, whole])
+      expect(receive('chat', 'messages', stream)).toMatchObject({ stop: 'tool_use', calls: [{ name: 'f' }] });
+  });
+});
+
 describe('a stop string that ended the answer', () => {
   // SGLang has those of the template of the model there, too.
   it.each([
