@@ -13,6 +13,7 @@ import { parseResponsesResponse } from './responses/parse-response.ts';
 import { renderResponsesResponse } from './responses/render-response.ts';
 import type { Dialect, HistoryItem, IrResponse, OutputItem, TranslationContext, Usage } from './types.ts';
 import { isErrorObject, readErrorObject } from './errors/upstream-error.ts';
+import { atLeast } from './usage.ts';
 import { type AnswerOptions, answerOptions } from './answer-options.ts';
 
 export interface TranslatedResponse {
@@ -37,11 +38,13 @@ export function translateResponse(
 ): TranslatedResponse {
   const options = answerOptions(client, context);
   const parsed = parseAnswer(upstream, body);
-  const response = { ...parsed, items: identify(tidy(parsed.items, options.singleCall), context, options) };
-  const { items, usage } = response;
+  const items = identify(tidy(parsed.items, options.singleCall), context, options);
+  const { usage } = parsed;
+  const told = usage?.outputTokens === 0 ? atLeast(tokensOfItems(items), usage) : usage;
+  const response = { ...parsed, items, ...(told !== undefined && { usage: told }) };
   if (client === 'chat') return { body: renderChatResponse(response, context), usage, items };
   if (client === 'responses') return { body: renderResponsesResponse(response, context, options), usage, items };
-  const counted = usage ?? { ...estimatedUsage(client, context), outputTokens: tokensOfItems(items) };
+  const counted = told ?? { ...estimatedUsage(client, context), outputTokens: tokensOfItems(items) };
   return { body: renderMessagesResponse(response, context, counted), usage, items };
 }
 

@@ -110,6 +110,11 @@ export function laterUsage(before: Usage | undefined, now: Usage | undefined): U
   return { ...input, outputTokens, reasoningTokens };
 }
 
+/** What a client is told, as it is billed, where an engine did not count all of its output. */
+export function atLeast(outputTokens: number, usage: Usage | undefined): Usage | undefined {
+  return usage === undefined || usage.outputTokens >= outputTokens ? usage : { ...usage, outputTokens };
+}
+
 /** The usage of a whole answer of which an engine was given the first tokens, as the end of its prompt. */
 export function countedWith(tokens: number, usage: Usage): Usage {
   if (tokens === 0) return usage;

@@ -358,7 +358,12 @@ const UNCOUNTED_END = {
     'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\nevent: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n',
 };
 
-/** Bills of whole answers of a server of each dialect to clients of each. */
+/** The output tokens that the last usage of an answer tells. */
+function toldIn(text: string): number {
+  return Number([...text.matchAll(/"(?:output|completion)_tokens":(\d+)/g)].at(-1)?.[1] ?? 0);
+}
+
+/** Bills of whole answers of a server of each dialect to clients of each. Where they are translated, they tell as much. */
 async function billEach(behaviours: Record<(typeof DIALECTS)[number], Behaviour>, stream: boolean) {
   for (const from of DIALECTS) {
     const models = DIALECTS.map((to) => `${from}-to-${to}`);
@@ -368,7 +373,11 @@ async function billEach(behaviours: Record<(typeof DIALECTS)[number], Behaviour>
     for (const to of DIALECTS) {
       await gateway.ready(`${from}-to-${to}`);
       const [path, body] = CALLS[to];
-      await (await post(gateway, path, { model: `${from}-to-${to}`, stream, ...body })).text();
+      const usage = stream && to === 'chat' && { stream_options: { include_usage: true } };
+      const answer = await post(gateway, path, { model: `${from}-to-${to}`, stream, ...usage, ...body });
+      const told = toldIn(await answer.text());
+      if (from !== to)
+        expect([from, to, told >= LONG.length, told <= LONG.length + OTHERS]).toEqual([from, to, true, true]);
     }
     await server.close();
   }

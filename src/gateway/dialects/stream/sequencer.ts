@@ -5,6 +5,7 @@ import { tokensOfItems, tokensOfLength } from '../inspect/estimate-tokens.ts';
 import { signatureItem } from '../call-signature.ts';
 import { isNoCall, itemId } from '../output-items.ts';
 import { incompleteReason } from '../stop-reason.ts';
+import { atLeast } from '../usage.ts';
 import { withExactInputs, withoutNull } from '../tool-arguments.ts';
 import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, ToolOrigin, Usage } from '../types.ts';
 import { isBlank, isComplete, newBlock, type Block } from './block.ts';
@@ -341,7 +342,7 @@ export class BlockSequencer {
     this.#out += this.#options.emitter.finish({
       stop: this.#stop?.(hasCalls) ?? (hasCalls ? 'tool' : 'end'),
       stopSequence: this.#stopSequence,
-      usage: this.usage,
+      usage: this.isCounted ? this.usage : atLeast(this.estimatedOutputTokens, this.usage),
       items: this.#done,
     });
   }
