@@ -13,7 +13,7 @@ export const BROKE_OFF: ClientError = {
 /** What a client has of an answer that broke off. */
 export interface Told {
   text: string;
-  /** How many the text has: one for each event of its engine. */
+  /** How many the text has: one for each event of its engine, or by its length where events have several. */
   tokens: number;
   /** How many of them, at its end, are white space. */
   blank: number;

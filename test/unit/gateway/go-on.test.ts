@@ -427,3 +427,21 @@ it('what was told is counted by events, until the other server reports', () => {
   );
   expect(translator.usage).toMatchObject({ inputTokens: 10, outputTokens: 7 });
 });
+
+it.each<[string, number]>([
+  ['one to an event', 1],
+  ['ten to an event', 10],
+])(
+  'what an engine is given of an answer is counted by its text where tokens come many to an event: %s',
+  (_what, size) => {
+    const words = Array.from({ length: 40 }, (_, index) => ` w${String(index).padStart(2, '0')}`);
+    const event = (content: string): string =>
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
+    const events = Array.from({ length: words.length / size }, (_, at) =>
+      event(words.slice(at * size, (at + 1) * size).join('')),
+    );
+    const translator = new StreamTranslator('chat', 'messages', { id: 'a', createdAt: 1, model: 'm', request: {} });
+    translator.push(Buffer.from(events.join('')));
+    expect(translator.told).toMatchObject({ tokens: words.length });
+  },
+);

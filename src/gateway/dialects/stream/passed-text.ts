@@ -11,8 +11,14 @@ const TEXTS: Readonly<Record<Dialect, RegExp>> = {
 };
 /** A string of JSON that is its own text. */
 const PLAIN = /^[ !#-[\]-~]*$/;
-/** Most events have one token. Where texts make more than so many for each event, they have several. */
+/** Texts that make more than so many tokens for each event come several tokens to an event. A few long words may be so by chance. */
 const SEVERAL = 1.5;
+const BY_CHANCE = 4;
+
+/** The tokens of events of which most have one, unless their text says that they have several. */
+export function tokensOfEvents(events: number, byText: number): number {
+  return byText > SEVERAL * events + BY_CHANCE ? byText : events;
+}
 
 /** What came of an answer: how many events, and how much text they had. */
 export class PassedText {
@@ -49,8 +55,7 @@ export class PassedText {
   }
 
   get tokens(): number {
-    const byText = tokensOfLength(this.#characters, this.#bytes);
-    return byText > SEVERAL * this.#events ? byText : this.#events;
+    return tokensOfEvents(this.#events, tokensOfLength(this.#characters, this.#bytes));
   }
 
   clear(): void {

@@ -10,6 +10,7 @@ import { withExactInputs, withoutNull } from '../tool-arguments.ts';
 import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, ToolOrigin, Usage } from '../types.ts';
 import { isBlank, isComplete, newBlock, type Block } from './block.ts';
 import type { Emitter } from './emitter.ts';
+import { tokensOfEvents } from './passed-text.ts';
 
 /** More than any answer has. Waiting blocks go out all at once, and many more would delay other streams. */
 const MAX_WAITING = 4096;
@@ -156,7 +157,7 @@ export class BlockSequencer {
   get told(): Told | undefined {
     if (this.#finished || this.stopped || this.#done.length > 0 || this.#queue.length > 1) return undefined;
     const [block] = this.#queue;
-    const tokens = Math.max(this.#fragments, this.usage?.outputTokens ?? 0);
+    const tokens = this.#tokens;
     if (block === undefined) return { text: '', tokens, blank: 0 };
     const { item, sealed } = block;
     return item.kind === 'text' && !sealed ? { text: item.text, tokens, blank: this.#blanks } : undefined;
@@ -181,7 +182,13 @@ export class BlockSequencer {
   goOn({ repeated }: GoingOn): void {
     this.#goesOn = true;
     this.#repeated = repeated;
-    this.#fragments = Math.max(this.#fragments, this.usage?.outputTokens ?? 0);
+    this.#fragments = this.#tokens;
+  }
+
+  /** The tokens of a text that is the whole answer so far. */
+  get #tokens(): number {
+    const counted = this.usage?.outputTokens ?? 0;
+    return Math.max(tokensOfEvents(this.#fragments, this.estimatedOutputTokens), counted);
   }
 
   /** What the engine reported that began the answer is not of all of it. */
