@@ -51,12 +51,26 @@ export function parseChatRequest(body: Json): IrRequest {
   };
 }
 
+/** OpenAI's field, those of templates, and those of OpenRouter (`reasoning`), Z.ai (`thinking`) and Alibaba (`enable_thinking`). */
 function parseReasoning(body: Json): IrRequest['reasoning'] {
-  const effort = optionalString(body.reasoning_effort);
-  const kwargs = isObject(body.chat_template_kwargs) ? body.chat_template_kwargs : {};
-  const enabled = optionalBoolean(kwargs.enable_thinking) ?? optionalBoolean(kwargs.thinking);
+  const [kwargs, reasoning, thinking] = [body.chat_template_kwargs, body.reasoning, body.thinking].map((value) =>
+    isObject(value) ? value : {},
+  ) as [Json, Json, Json];
+  const effort = optionalString(body.reasoning_effort) ?? optionalString(reasoning.effort);
+  const { type } = thinking;
+  const enabled =
+    optionalBoolean(kwargs.enable_thinking) ??
+    optionalBoolean(kwargs.thinking) ??
+    optionalBoolean(body.enable_thinking) ??
+    optionalBoolean(reasoning.enabled) ??
+    (typeof type === 'string' ? type !== 'disabled' : undefined);
+  const budget =
+    optionalNumber(body.thinking_budget) ??
+    optionalNumber(thinking.budget_tokens) ??
+    optionalNumber(reasoning.max_tokens);
   if (effort === 'none') return { enabled: false };
-  return effort === undefined && enabled === undefined ? undefined : { effort, enabled };
+  if ([effort, enabled, budget].every((one) => one === undefined)) return undefined;
+  return { effort, enabled: enabled ?? (budget === undefined ? undefined : true), budget };
 }
 
 function parseMessage(value: unknown, path: string): Step[] {

@@ -354,3 +354,28 @@ describe('the words that agents need', () => {
     },
   );
 });
+
+describe('thinking, as clients of chat ask for it at other vendors', () => {
+  const messages = [{ role: 'user', content: 'q' }];
+  const ON = { type: 'enabled', budget_tokens: 2048 };
+
+  it.each<[object, object, object]>([
+    [{ reasoning: { effort: 'high' } }, { output_config: { effort: 'high' } }, { reasoning: { effort: 'high' } }],
+    [{ reasoning: { effort: 'none' } }, { thinking: { type: 'disabled' } }, { reasoning: { effort: 'none' } }],
+    [{ reasoning: { max_tokens: 2048 } }, { thinking: ON }, {}],
+    [{ reasoning: { enabled: false } }, { thinking: { type: 'disabled' } }, { reasoning: { effort: 'none' } }],
+    [{ thinking: ON }, { thinking: ON }, {}],
+    [{ thinking: { type: 'disabled' } }, { thinking: { type: 'disabled' } }, { reasoning: { effort: 'none' } }],
+    [{ enable_thinking: true, thinking_budget: 2048 }, { thinking: ON }, {}],
+    [{ enable_thinking: false }, { thinking: { type: 'disabled' } }, { reasoning: { effort: 'none' } }],
+    [{ reasoning: {}, thinking: null, enable_thinking: 'yes' }, {}, {}],
+  ])('goes to servers of other dialects: %j', (asked, inMessages, inResponses) => {
+    const body = { messages, max_tokens: 4096, ...asked };
+    const about = (to: Dialect): object => {
+      const { reasoning, thinking, output_config: output } = sent('chat', to, body) as Record<string, unknown>;
+      return JSON.parse(JSON.stringify({ reasoning, thinking, output_config: output })) as object;
+    };
+    expect(about('messages')).toEqual(inMessages);
+    expect(about('responses')).toEqual(inResponses);
+  });
+});
