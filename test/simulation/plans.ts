@@ -9,7 +9,7 @@ export const USUAL: Plan = {
   days: 1,
   firstDay: 0,
   faults: 45,
-  scenes: 4,
+  scenes: 5,
 };
 
 /** A world in which nothing comes together on purpose. */

@@ -124,7 +124,7 @@ export class World {
 
   get #processDeps() {
     const { time, chance, judge } = this;
-    const onStray = (what: string): void => judge.blame(1, `a replica that lost the lease sends ${what}`);
+    const onStray = (what: string): void => judge.blame(1, what);
     return { api: this.cluster.api, time, chance, claimOnPod: this.#claimOnPod, onStray };
   }
 
@@ -243,6 +243,11 @@ export class World {
   restartServer(ms: number): void {
     for (const { link } of this.processes) link.endWatches('cut');
     this.time.afterPlain(ms, () => this.cluster.api.compact());
+  }
+
+  /** An operator sees to it that there are two replicas. */
+  haveStandby(): void {
+    if (this.controllers.length === 1) this.controllers = [...this.controllers, this.#controller()];
   }
 
   /** The replicas that do not lead hear of nothing for so long. */

@@ -1,6 +1,7 @@
 import type { KubeConnection } from '../../../src/kube/config/connection.ts';
 import { type Lease, LEASES } from '../../../src/kube/types.ts';
 import { CONTROLLER_LEASE } from '../../../src/runtime/lease-record.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { OWN } from '../own.ts';
 import type { Chance } from '../clock/chance.ts';
 import type { ProcessClock } from '../clock/process-clock.ts';
@@ -54,6 +55,14 @@ interface Response {
   body: AsyncIterable<Chunk>;
 }
 
+/** Which write something happens at. */
+interface Moment {
+  /** How many of those that are meant come before it. */
+  skips?: number | undefined;
+  /** Only grants of a place to the instance of this name are meant; undefined: all writes. */
+  grantTo?: string | undefined;
+}
+
 /** What becomes of one write, besides what the weather does. */
 interface Fate {
   /** Milliseconds that it is on its way longer. */
@@ -63,9 +72,20 @@ interface Fate {
 }
 
 const BOOKMARK_MS = 60_000;
+/** So long Berth waits for its caches to show what it wrote, and less. */
+const SHOWN_MS = 25_000;
+/** Writes of one object that are refused one after the other: what was on the way is no reason any more. */
+const MANY_REFUSED = 3;
 
 function broken(code: string): Error {
   return Object.assign(new Error(code), { code });
+}
+
+/** The first write that says when a place was granted is the one that grants it. */
+function isMeant({ grantTo }: Moment, { path, body }: Call): boolean {
+  if (grantTo === undefined) return true;
+  const isOf = path.includes(`/${grantTo}/`) || body?.includes(`"${grantTo}"`) === true;
+  return isOf && body?.includes('grantedAt') === true;
 }
 
 /** The body of an answer that is there at once. */
@@ -94,6 +114,7 @@ class Watch {
   readonly #listener = (change: Change): void => this.#add(change.line);
   #lines: Line[] = [];
   #isOnTheWay = false;
+  #cancel: () => void = () => undefined;
 
   constructor(link: Link, collection: Collection, first: readonly Line[]) {
     this.#link = link;
@@ -128,10 +149,16 @@ class Watch {
     this.#lines.push(line);
     if (this.#isOnTheWay) return;
     this.#isOnTheWay = true;
-    this.#link.clock.arrive(() => this.#flush(), this.#link.watchLag());
+    this.#cancel = this.#link.clock.arrive(() => this.#flush(), this.#link.watchLag());
+  }
+
+  /** What is on the way arrives now. */
+  hurry(): void {
+    if (this.#isOnTheWay) this.#flush();
   }
 
   #flush(): void {
+    this.#cancel();
     this.#isOnTheWay = false;
     const lines = this.#lines;
     this.#lines = [];
@@ -149,7 +176,7 @@ export interface LinkDeps {
   time: VirtualTime;
   chance: Chance;
   clock: ProcessClock;
-  /** Hears of a write that is sent while another replica has the lease of the controllers. */
+  /** Hears of a write that is sent while another replica has the lease of the controllers, or without a look at its own. */
   onStray: (what: string) => void;
 }
 
@@ -169,8 +196,10 @@ export class Link {
   /** Who this process is in the lease of the controllers; undefined before it had that. */
   #identity: string | undefined;
   #isMarking = false;
-  /** What happens right before a write is sent, and how many writes come before that one. */
-  #before: { skips: number; call: () => Fate } | undefined;
+  /** What it wrote to instances last, and how often it was refused since, by uid. */
+  readonly #wrote = new Map<string, { version: string; at: number; refused: number }>();
+  /** What happens right before a write is sent, and at which. */
+  #before: { moment: Moment; call: () => Fate } | undefined;
   /** Nothing comes by its watches until then. */
   #stalledUntil = 0;
 
@@ -199,21 +228,23 @@ export class Link {
     return Math.max(this.#stalledUntil - this.#time.elapsed, this.#chance.between(...this.weather.watchLagMs));
   }
 
-  /** Its watches are of an API server that hears of nothing for so long. */
+  /** Its watches are of an API server that hears of nothing for so long. What that has said is there. */
   stall(ms: number): void {
+    for (const watch of this.watches) watch.hurry();
     this.#stalledUntil = this.#time.elapsed + ms;
   }
 
-  /** Calls once, right before a write of anything but a lease is sent: the next one, or the one after so many. */
-  beforeWrite(skips = 0, call: () => Fate): void {
-    this.#before = { skips, call };
+  /** Calls once, right before a write of anything but a lease is sent. */
+  beforeWrite(moment: Moment, call: () => Fate): void {
+    this.#before = { moment, call };
   }
 
-  #fateOfWrite(): Fate {
+  #fateOfWrite(write: Call): Fate {
     const before = this.#before;
-    if (before === undefined) return {};
-    if (before.skips > 0) {
-      before.skips -= 1;
+    if (before === undefined || !isMeant(before.moment, write)) return {};
+    const { skips = 0 } = before.moment;
+    if (skips > 0) {
+      before.moment = { ...before.moment, skips: skips - 1 };
       return {};
     }
     this.#before = undefined;
@@ -239,7 +270,7 @@ export class Link {
         return;
       }
       const isLease = call.path.includes('/leases/');
-      const { heldMs = 0, isLost: isCut = false } = call.method === 'GET' || isLease ? {} : this.#fateOfWrite();
+      const { heldMs = 0, isLost: isCut = false } = call.method === 'GET' || isLease ? {} : this.#fateOfWrite(call);
       if (call.method !== 'GET' && !isLease) this.#mustHold(call);
       const onAbort = (): void => reject(call.signal.reason as Error);
       call.signal.addEventListener('abort', onAbort, { once: true });
@@ -261,6 +292,7 @@ export class Link {
         const sent = this.#carryOut(call);
         sent.headers['date'] = new Date(this.#time.wall).toUTCString();
         const isLost = isCut || (weather.lost > 0 && chance.is(weather.lost));
+        if (call.method === 'PATCH') this.#mustKnow(call, sent.statusCode, isLost);
         if (isLost && !(sent.body instanceof WatchStream)) answer(() => reject(broken('ECONNRESET')), oneWay);
         else answer(() => resolve(sent), oneWay);
       });
@@ -303,7 +335,29 @@ export class Link {
   #mustHold({ method, path }: Call): void {
     const [identity, holder] = [this.#identity, this.#holder];
     const isHeld = identity === undefined || holder === '' || holder === identity;
-    if (!isHeld && !path.includes('/events')) this.#onStray(`${method} ${path}`);
+    if (!isHeld && !path.includes('/events')) this.#onStray(`a replica that lost the lease sends ${method} ${path}`);
+  }
+
+  /** No replica is refused again and again because of what it wrote itself, and has an answer to. */
+  #mustKnow({ path, body }: Call, status: number, isLost: boolean): void {
+    const { pathname } = new URL(path, 'http://api');
+    const { type, namespace, name = '' } = targetOf(pathname);
+    if (type.plural !== GPU_INSTANCES.plural) return;
+    const { uid = '', resourceVersion: version = '' } =
+      this.#api.find(GPU_INSTANCES, { namespace, name })?.metadata ?? {};
+    const known = this.#wrote.get(uid);
+    // Who gives way is told by another, and looks at its own instance only when it hears of that.
+    const isOfAnother = body?.includes('"Preempted"') === true;
+    if (status === 200) {
+      if (isLost || isOfAnother) this.#wrote.delete(uid);
+      else this.#wrote.set(uid, { version, at: this.#time.elapsed, refused: 0 });
+      return;
+    }
+    if (isOfAnother) return;
+    if (status !== 422 || known?.version !== version || this.#time.elapsed > known.at + SHOWN_MS) return;
+    known.refused += 1;
+    if (known.refused === MANY_REFUSED)
+      this.#onStray(`a replica writes to ${namespace}/${name} as if it did not know what it wrote there itself`);
   }
 
   #log(): WatchStream {

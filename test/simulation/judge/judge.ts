@@ -122,14 +122,15 @@ export class Judge implements Witness {
     return this.#seen;
   }
 
-  follow({ api, devices }: Pick<Cluster, 'api' | 'devices'>): void {
+  follow(cluster: Pick<Cluster, 'api' | 'devices' | 'machines'>): void {
+    const { api } = cluster;
     this.#api = api;
     const watch = {
       time: this.#time,
       blame: (invariant: number, what: string) => this.blame(invariant, what),
       decidedBy: (at: number) => this.#decidedBy(at),
     };
-    this.#owners = new Owners(watch, { api, devices });
+    this.#owners = new Owners(watch, cluster);
     api.follow(({ kind, before, after }) => {
       if (kind.type.kind === 'Namespace' && after?.metadata.deletionTimestamp !== undefined)
         this.#seeEnd(after.metadata.name);
@@ -245,6 +246,11 @@ export class Judge implements Witness {
     const life = this.#lives.get(uid);
     if (life !== undefined) Object.assign(life, { isUnwanted: true, isUnbilled: true });
     this.#owners?.cleared(uid);
+  }
+
+  /** GPUs that a tenant has or is about to have. */
+  granted(namespace: string): number {
+    return this.#owners?.granted(namespace) ?? 0;
   }
 
   /** Whether a ceiling of its tenant leaves room for so many GPUs. */

@@ -42,6 +42,8 @@ const BEFORE_MS = 120_000;
 const AHEAD_MS = 10_000;
 /** A trouble of a node goes on after it: Kubernetes clears pods away later. */
 const AFTER_MS = 90_000;
+/** A node can be used again so long after its trouble. */
+const USABLE_MS = 20_000;
 
 /** Ceilings hold with an overshoot of so long. */
 const CEILING_MS = 60_000;
@@ -104,6 +106,8 @@ interface Rental {
   waitsFrom: number | undefined;
   /** Since when nothing is in its way but a ceiling over the GPUs of its tenant. */
   limitedFrom: number | undefined;
+  /** From when to when that was so last, if a place was in its way then. */
+  wasLimited: { from: number; to: number } | undefined;
   /** The same of one over its disks. */
   diskLimitedFrom: number | undefined;
   /** A start of it ended otherwise than its owner wanted: it may avoid nodes. */
@@ -128,6 +132,7 @@ export class Owners {
   readonly #watch: Watch;
   readonly #api: ApiServer;
   readonly #devices: Devices;
+  readonly #machines: Cluster['machines'];
   readonly #rentals = new Map<string, Rental>();
   readonly #troubles = new Map<string, { from: number; to: number; mayEnd: boolean }[]>();
   /** Prices of one GPU, by pool. */
@@ -144,12 +149,14 @@ export class Owners {
   readonly #easedAt = new Map<string, number>();
   /** When it had room for another disk last. */
   readonly #disksEasedAt = new Map<string, number>();
-  /** When somebody got GPUs of a node last. */
+  /** When somebody got GPUs of a node last, and when a program there ended. */
   readonly #tookAt = new Map<string, number>();
+  readonly #endedAt = new Map<string, number>();
   #repricedAt = 0;
 
-  constructor(watch: Watch, { api, devices }: Pick<Cluster, 'api' | 'devices'>) {
+  constructor(watch: Watch, { api, devices, machines }: Pick<Cluster, 'api' | 'devices' | 'machines'>) {
     this.#watch = watch;
+    this.#machines = machines;
     this.#api = api;
     this.#devices = devices;
     api.follow(({ kind, before, after }) => {
@@ -181,7 +188,7 @@ export class Owners {
   /** Something is wrong with a node, for so long. `mayEnd`: also with what runs there. */
   troubled(node: string, ms: number, mayEnd: boolean): void {
     const from = this.#now;
-    this.#troubles.set(node, [...(this.#troubles.get(node) ?? []), { from, to: from + ms + AFTER_MS, mayEnd }]);
+    this.#troubles.set(node, [...(this.#troubles.get(node) ?? []), { from, to: from + ms, mayEnd }]);
   }
 
   claimOf(uid: string, start: number): Claim | undefined {
@@ -373,6 +380,7 @@ export class Owners {
       took: [],
       waitsFrom: undefined,
       limitedFrom: undefined,
+      wasLimited: undefined,
       diskLimitedFrom: undefined,
       mayAvoid: false,
       over: undefined,
@@ -414,18 +422,25 @@ export class Owners {
   #mustNotPass({ name, namespace, isOnDemand, product, gpus = 0, createdAt }: Rental, claim: Claim): void {
     const from = this.#now;
     const { namespace: tenant = '', gpus: left = 0, at = 0 } = this.#givenBack.get(claim.node) ?? {};
-    const isDue = tenant !== namespace && this.#freeOf(claim.node) < left && this.#watch.decidedBy(at) < at + MARGIN_MS;
-    if (!isDue || this.#isTroubled(claim.node, at - AFTER_MS, from)) return;
-    const room = this.#mostOf(tenant) - this.#granted(tenant);
+    const free = this.#freeOf(claim.node);
+    const isDue = tenant !== namespace && free < left && this.#watch.decidedBy(at) < at + MARGIN_MS;
+    if (!isDue) return;
+    const room = this.#mostOf(tenant) - this.granted(tenant);
+    // Who needs no more, or would have had room without this one.
+    const isPassed = (wanted: number): boolean => wanted <= gpus || (wanted > free && wanted <= free + gpus);
+    // A claim may be on a pod first, and be heard of after what became of those that it passed.
+    const sinceOf = ({ limitedFrom, wasLimited }: Rental): number =>
+      limitedFrom ?? (wasLimited !== undefined && wasLimited.to >= at ? wasLimited.from : Infinity);
     const ahead = [...this.#rentals.values()].find(
       (one) =>
         one.namespace === tenant &&
-        (one.limitedFrom ?? Infinity) < at &&
-        (one.limitedFrom ?? Infinity) + AHEAD_MS < createdAt &&
-        this.#repricedAt < (one.limitedFrom ?? Infinity) &&
+        sinceOf(one) < at &&
+        sinceOf(one) + AHEAD_MS < createdAt &&
+        this.#repricedAt < sinceOf(one) &&
         (one.isOnDemand || !isOnDemand) &&
         one.product === product &&
-        (one.gpus ?? Infinity) <= Math.min(gpus, room) &&
+        (one.gpus ?? Infinity) <= room &&
+        isPassed(one.gpus ?? Infinity) &&
         !one.mayAvoid &&
         this.#mayStartOn(one),
     );
@@ -552,19 +567,44 @@ export class Owners {
     });
   }
 
+  /** Nobody waits for long for what is free already when the waiting begins. */
+  #mustFind(rental: Rental): void {
+    const from = this.#now;
+    const wait = this.#watch.decidedBy(from + GRACE_MS) + MARGIN_MS - from;
+    this.#watch.time.afterPlain(wait, () => {
+      const { waitsFrom, gpus = Infinity, product, name } = rental;
+      if (waitsFrom !== from || !this.#mayStartAnywhere(rental) || this.#repricedAt > from - MARGIN_MS) return;
+      const isStill = (node: string): boolean =>
+        Math.max(this.#tookAt.get(node) ?? 0, this.#endedAt.get(node) ?? 0, this.#givenBack.get(node)?.at ?? 0) < from;
+      const node = [...this.#machines.values()].find(
+        (one) =>
+          one.shape.product === product &&
+          isStill(one.name) &&
+          gpus <= this.#freeOf(one.name) &&
+          !this.#isTroubled(one.name, from - USABLE_MS, this.#now, { afterMs: USABLE_MS }),
+      );
+      if (node !== undefined)
+        this.#blame(5, `${name} waits for ${gpus} GPUs, and ${node.name} has had them free for ${wait / 1000} s`);
+    });
+  }
+
   #seeWait(rental: Rental, { status, spec }: GpuInstance): void {
+    const { waitsFrom: waited, limitedFrom } = rental;
     const ready = status?.conditions?.find(({ type }) => type === 'Ready');
     const waits = status?.claim === undefined && spec.powerState === 'Running';
     const isLimited = ready?.reason === 'TenantLimit' && ready.message.includes('ceiling gpus');
-    rental.waitsFrom = waits && ready?.reason === 'WaitingForCapacity' ? (rental.waitsFrom ?? this.#now) : undefined;
+    rental.waitsFrom = waits && ready?.reason === 'WaitingForCapacity' ? (waited ?? this.#now) : undefined;
+    if (waited === undefined && rental.waitsFrom !== undefined) this.#mustFind(rental);
+    if (limitedFrom !== undefined && rental.waitsFrom !== undefined)
+      rental.wasLimited = { from: limitedFrom, to: this.#now };
     rental.limitedFrom = waits && isLimited ? (rental.limitedFrom ?? this.#now) : undefined;
     const isDiskLimited = ready?.reason === 'TenantLimit' && ready.message.includes('ceiling diskGb');
     rental.diskLimitedFrom = waits && isDiskLimited ? (rental.diskLimitedFrom ?? this.#now) : undefined;
   }
 
-  #isTroubled(node: string, from: number, to: number, isEnd = false): boolean {
+  #isTroubled(node: string, from: number, to: number, { isEnd = false, afterMs = AFTER_MS } = {}): boolean {
     const troubles = this.#troubles.get(node) ?? [];
-    return troubles.some((one) => one.from <= to && one.to >= from && (one.mayEnd || !isEnd));
+    return troubles.some((one) => one.from <= to && one.to + afterMs >= from && (one.mayEnd || !isEnd));
   }
 
   took(holding: Holding, product: string): void {
@@ -613,23 +653,28 @@ export class Owners {
     });
   }
 
+  /** Whether nothing speaks against any node for one that waits: no disk, no earlier start, and no place of another. */
+  #mayStartAnywhere({ took, name, namespace }: Rental): boolean {
+    const ref = { namespace, name: `${name}-disk` };
+    if (took.length > 0 || this.#api.find(PERSISTENT_VOLUME_CLAIMS, ref) !== undefined) return false;
+    // A place may be kept for one that others leave it for.
+    const all = this.#api.list<GpuInstance>(GPU_INSTANCES);
+    return !all.some(({ status }) => status?.conditions?.some(({ reason }) => reason === 'PlaceComing') === true);
+  }
+
   /** Nobody waits for long for what is free, from when it became free. */
   #mustMove(node: string, product: string): void {
     const from = this.#now;
     const wait = this.#watch.decidedBy(from + GRACE_MS) + MARGIN_MS - from;
     this.#watch.time.afterPlain(wait, () => {
       if ((this.#tookAt.get(node) ?? 0) >= from || this.#isTroubled(node, from - AFTER_MS, this.#now)) return;
-      const all = this.#api.list<GpuInstance>(GPU_INSTANCES);
-      // A place may be kept for one that others leave it for.
-      if (all.some(({ status }) => status?.conditions?.some(({ reason }) => reason === 'PlaceComing') === true)) return;
       const free = this.#freeOf(node);
       const left = [...this.#rentals.values()].find(
-        ({ waitsFrom = Infinity, took, gpus = Infinity, product: wanted, name, namespace }) =>
-          waitsFrom < from &&
-          took.length === 0 &&
-          wanted === product &&
-          gpus <= free &&
-          this.#api.find(PERSISTENT_VOLUME_CLAIMS, { namespace, name: `${name}-disk` }) === undefined,
+        (one) =>
+          (one.waitsFrom ?? Infinity) < from &&
+          one.product === product &&
+          (one.gpus ?? Infinity) <= free &&
+          this.#mayStartAnywhere(one),
       );
       if (left !== undefined)
         this.#blame(5, `${left.name} waits for ${left.gpus} GPUs, and ${node} has ${free} free for ${wait / 1000} s`);
@@ -642,7 +687,7 @@ export class Owners {
     const wait = this.#watch.decidedBy(from + GRACE_MS) + MARGIN_MS - from;
     this.#watch.time.afterPlain(wait, () => {
       if (this.#watch.decidedBy(this.#easedAt.get(namespace) ?? 0) + MARGIN_MS > this.#now) return;
-      const [granted, most] = [this.#granted(namespace), this.#mostOf(namespace)];
+      const [granted, most] = [this.granted(namespace), this.#mostOf(namespace)];
       const left = [...this.#rentals.values()].find(
         ({ limitedFrom = Infinity, namespace: of, gpus = Infinity }) =>
           of === namespace && limitedFrom < from && granted + gpus <= most,
@@ -660,7 +705,7 @@ export class Owners {
   }
 
   /** GPUs that a tenant has or is about to have: those of a place that is coming, too. */
-  #granted(namespace: string): number {
+  granted(namespace: string): number {
     const all = this.#api.list<GpuInstance>(GPU_INSTANCES, namespace);
     return all.reduce((sum, instance) => sum + grantedOf(instance), 0);
   }
@@ -670,12 +715,13 @@ export class Owners {
     const { instance = '', node, pod, from, isCutOff, isUnheard } = holding;
     const rental = this.#rentals.get(instance);
     rental?.holds.delete(holding);
+    this.#endedAt.set(node, this.#now);
     if (rental?.product !== undefined) this.#mustMove(node, rental.product);
     if (rental !== undefined) this.#mustServe(rental.namespace);
     if (rental === undefined || isCutOff === true || isUnheard === true) return;
     const { isOnDemand, isDeleted, endsByItself, durations, touchedAt, stoppedAt, name } = rental;
     if (!isOnDemand || isDeleted || endsByItself || durations.size > 0 || stoppedAt !== undefined) return;
-    if (touchedAt > from - BEFORE_MS || this.#isTroubled(node, from - AFTER_MS, this.#now, true)) return;
+    if (touchedAt > from - BEFORE_MS || this.#isTroubled(node, from - AFTER_MS, this.#now, { isEnd: true })) return;
     const found = this.#api.find<GpuInstance>(GPU_INSTANCES, rental);
     // What came late is of a start that was over.
     if (found?.status?.incarnation !== startOf(pod)?.incarnation) return;

@@ -57,15 +57,16 @@ export type Act = { id: number; at: number } & (
   | { do: 'restartDriver'; node: number }
   | { do: 'hideSlices'; node: number; forMs: number }
   | { do: 'relabel'; node: number; driver: string }
-  | { do: 'ceil'; tenant: number; gpus: number | undefined; diskGb: number | undefined }
+  | { do: 'ceil'; tenant: number; gpus: number | undefined; diskGb: number | undefined; isBeyond?: boolean }
   | { do: 'reprice'; pool: number; price: string; interruptible?: string }
   | { do: 'unpool'; forMs: number }
   | { do: 'kill' | 'stopLeader' | 'killFront' }
   | { do: 'killAtWrite'; arrivesAfterMs: number; skips?: number }
   | { do: 'stall'; forMs: number }
+  | { do: 'scale' }
   | { do: 'unready'; node: number; forMs: number; taintedAfterMs: number }
   | { do: 'setClock'; aheadMs: number; forMs: number }
-  | { do: 'freeze'; forMs: number; atWrite: boolean; skips?: number; breaks?: boolean }
+  | { do: 'freeze'; forMs: number; atWrite: boolean; skips?: number; breaks?: boolean; grantOf?: number }
   | {
       do: 'storm';
       kinds: ('refused' | 'failed' | 'lost' | 'slow' | 'lag' | 'blind' | 'away')[];

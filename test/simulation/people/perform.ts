@@ -51,6 +51,11 @@ const STORMS: Readonly<Record<Extract<Act, { do: 'storm' }>['kinds'][number], Pa
   away: { isAway: true },
 };
 
+/** Of what somebody rents with kubectl. */
+function nameOf(id: number): string {
+  return `k-${id}`;
+}
+
 /** Everybody who does something in a world. */
 export class People {
   readonly #world: World;
@@ -313,7 +318,7 @@ export class People {
       case 'killAtWrite': {
         const { leader } = world;
         if (leader === undefined) return;
-        leader.link.beforeWrite(act.skips, () => {
+        leader.link.beforeWrite({ skips: act.skips }, () => {
           if (leader !== world.leader) return {};
           world.killLeader();
           return { heldMs: act.arrivesAfterMs };
@@ -330,7 +335,8 @@ export class People {
           world.freezeLeader(act.forMs);
           return;
         }
-        leader.link.beforeWrite(act.skips, () => {
+        const grantTo = act.grantOf === undefined ? undefined : nameOf(act.grantOf);
+        leader.link.beforeWrite({ skips: act.skips, grantTo }, () => {
           if (leader !== world.leader) return {};
           world.freezeLeader(act.forMs);
           return { isLost: act.breaks === true };
@@ -343,6 +349,9 @@ export class People {
         return;
       case 'stall':
         world.stallOthers(act.forMs);
+        return;
+      case 'scale':
+        world.haveStandby();
         return;
       case 'unready': {
         const machine = cluster.machines.get(`node-${act.node}`);
@@ -362,13 +371,14 @@ export class People {
   }
 
   /** An operator says how many GPUs, and how many GB of disks, a tenant may have at once. */
-  #ceil({ tenant: of, gpus, diskGb }: Extract<Act, { do: 'ceil' }>): void {
+  #ceil({ tenant: of, gpus, diskGb, isBeyond = false }: Extract<Act, { do: 'ceil' }>): void {
     const { api } = this.#world.cluster;
     const tenant = `tenant-${of}`;
+    const had = isBeyond ? this.#world.judge.granted(tenant) : 0;
     const namespaceLabels = { 'kubernetes.io/metadata.name': tenant };
     const spec = tenantPolicySpecSchema.parse({
       namespaceLabels,
-      gpus: gpus === undefined ? [] : [{ max: gpus }],
+      gpus: gpus === undefined ? [] : [{ max: had + gpus }],
       ...(diskGb !== undefined && { diskGb }),
     });
     const metadata = { name: `ceiling-${tenant}` };
@@ -493,7 +503,7 @@ export class People {
 
   #create(act: Extract<Act, { do: 'rent' }>): void {
     const namespace = `tenant-${act.tenant}`;
-    const name = `k-${act.id}`;
+    const name = nameOf(act.id);
     const spec = {
       type: act.interruptible ? 'Interruptible' : 'OnDemand',
       gpu: { product: PRODUCTS[act.product], count: act.gpus },

@@ -51,6 +51,12 @@ class Stage {
     return this.chance.int(0, this.plan.tenants - 1);
   }
 
+  /** A tenant without ceilings from now on. */
+  freeTenant(at: number, tenant = this.tenant()): number {
+    this.add({ at, do: 'ceil', tenant, gpus: undefined, diskGb: undefined });
+    return tenant;
+  }
+
   /** Somebody rents. What is not said of it is as most want it. */
   rent(at: number, wanted: Partial<Omit<Rent, 'id' | 'at' | 'do'>> = {}): number {
     const { chance } = this;
@@ -112,51 +118,55 @@ const prices: Scene = (stage, at) => {
   if (chance.is(0.6)) stage.add({ at: at + chance.between(60 * SECOND_MS, 120 * SECOND_MS), ...falls });
 };
 
-/** A crowd stands still for a moment, and most of it starts again at once. Answers when that begins. */
-function crowdThatStartsAgain(stage: Stage, at: number): number {
+/** Most of these stand still for a moment, and start again from `at` on, within so many milliseconds. */
+function startAgain(stage: Stage, crowd: readonly number[], at: number, withinMs: number): void {
   const { chance } = stage;
-  const starts = at + 35 * SECOND_MS;
-  for (const of of stage.crowd(at, { product: chance.int(0, 1), interruptible: false }, true)) {
+  for (const of of crowd) {
     if (chance.is(0.2)) continue;
-    stage.add({ at: starts - chance.between(10 * SECOND_MS, 15 * SECOND_MS), do: 'stop', of });
-    stage.add({ at: starts + chance.between(0, 1_500), do: 'start', of });
+    stage.add({ at: at - chance.between(10 * SECOND_MS, 15 * SECOND_MS), do: 'stop', of });
+    stage.add({ at: at + chance.between(0, withinMs), do: 'start', of });
   }
-  return starts;
 }
 
 /** Answers of writes are lost while many start, and watches lag. */
 const lostGrants: Scene = (stage, at) => {
   const { chance } = stage;
-  const starts = crowdThatStartsAgain(stage, at);
+  const starts = at + 35 * SECOND_MS;
+  const crowd = stage.crowd(at, { product: chance.int(0, 1), interruptible: false }, true);
+  startAgain(stage, crowd, starts, 1_500);
   const forMs = chance.between(8 * SECOND_MS, 25 * SECOND_MS);
   stage.add({ at: starts + chance.between(-1_000, 500), do: 'storm', kinds: ['blind'], forMs });
 };
 
-/** Whoever leads next hears of nothing, while many get a place once more. */
+/** Whoever leads next has heard that many want to start, and then of nothing: not of those that got a place. */
 const staleSuccessor: Scene = (stage, at) => {
   const { chance } = stage;
-  const starts = crowdThatStartsAgain(stage, at);
-  const from = starts + chance.between(0, 1_500);
-  stage.add({ at: from, do: 'stall', forMs: chance.between(10 * SECOND_MS, 40 * SECOND_MS) });
-  const leaves = from + chance.between(300, 3_000);
-  if (chance.is(0.75)) stage.add({ at: leaves, do: 'stopLeader' });
-  else stage.add({ at: leaves, do: 'kill' });
+  stage.add({ at, do: 'scale' });
+  const tenant = stage.freeTenant(at - 2 * SECOND_MS);
+  const crowd = stage.crowd(at, { tenant, product: chance.int(0, 1), interruptible: false }, true);
+  for (const starts of [at + 35 * SECOND_MS, at + 90 * SECOND_MS]) {
+    startAgain(stage, crowd, starts, 0);
+    stage.add({ at: starts, do: 'stall', forMs: chance.between(12 * SECOND_MS, 30 * SECOND_MS) });
+    const leaves = starts + chance.between(300, 3_000);
+    stage.add({ at: leaves, do: chance.is(0.75) ? 'stopLeader' : 'kill' });
+  }
 };
 
-/** A leader is suspended at a write, loses the lease, and leads again when what it wrote about is gone. */
+/** A leader is suspended when it grants a place, loses the lease, and leads again when what had that place is gone. */
 const secondTerm: Scene = (stage, at) => {
   const { chance } = stage;
   const forMs = chance.between(...BEYOND_LEASE_MS);
   const product = chance.int(0, 1);
-  const isKubectl = chance.is(0.5);
-  const of = stage.rent(at, { gpus: chance.of([2, 4, 8]) ?? 4, product, way: isKubectl ? 'kubectl' : 'http' });
-  const skips = chance.int(0, 3);
-  stage.add({ at: at - 1, do: 'freeze', forMs, atWrite: true, skips, breaks: true });
-  const goes = at + chance.between(8 * SECOND_MS, forMs + 8 * SECOND_MS);
+  stage.add({ at: at - 20 * SECOND_MS, do: 'scale' });
+  const tenant = stage.freeTenant(at - 20 * SECOND_MS);
+  const onDemand = { tenant, product, interruptible: false } as const;
+  const of = stage.rent(at, { ...onDemand, gpus: chance.of([2, 4, 8]) ?? 4, way: 'kubectl' });
+  stage.add({ at: at - 1, do: 'freeze', forMs, atWrite: true, grantOf: of, breaks: true });
+  const goes = at + chance.between(11 * SECOND_MS, forMs + 8 * SECOND_MS);
   stage.add({ at: goes, do: 'delete', of, how: 'Background' });
-  const leaves = Math.max(at + forMs, goes) + chance.between(2 * SECOND_MS, 15 * SECOND_MS);
-  stage.add({ at: leaves, do: chance.is(0.5) ? 'stopLeader' : 'kill' });
-  stage.crowd(leaves + 15 * SECOND_MS, { product, interruptible: false }, true);
+  const leaves = Math.max(at + forMs, goes) + chance.between(6 * SECOND_MS, 20 * SECOND_MS);
+  stage.add({ at: leaves, do: chance.is(0.9) ? 'stopLeader' : 'kill' });
+  stage.crowd(leaves + 12 * SECOND_MS, onDemand, true);
 };
 
 /** The API server starts anew and has forgotten what was, while much ends. */
@@ -190,25 +200,53 @@ const noPools: Scene = (stage, at) => {
   }
 };
 
-/** A tenant waits for room under its ceiling longer than another waits for a place, and what it gives back serves both. */
+/**
+ * Two tenants wait for room under their ceilings longer than others wait for a place, and what they give back serves both.
+ * They ran before and have disks, for which their looks take longer than those of the others.
+ */
 const ceilingAndLine: Scene = (stage, at) => {
   const { chance, plan } = stage;
-  const [tenant, product, gpus] = [stage.tenant(), chance.int(0, 1), chance.of([1, 2, 4]) ?? 1];
-  const other = (tenant + 1) % plan.tenants;
-  const onDemand = { product, interruptible: false } as const;
-  stage.add({ at: at - 30 * SECOND_MS, do: 'ceil', tenant, gpus, diskGb: undefined });
-  const first = stage.rent(at, { tenant, gpus, ...onDemand });
-  stage.rent(at + 5 * SECOND_MS, { tenant, gpus, ...onDemand });
-  stage.crowd(at + 8 * SECOND_MS, { tenant: other, ...onDemand });
-  for (let count = 0; count < 3; count += 1)
-    stage.rent(at + 25 * SECOND_MS + count, { tenant: (other + 1) % plan.tenants, gpus, ...onDemand });
-  const ends = at + chance.between(40 * SECOND_MS, 60 * SECOND_MS);
-  stage.add(
-    chance.is(0.5)
-      ? { at: ends, do: 'stop', of: first }
-      : { at: ends, do: 'delete', of: first, how: 'Background' as const },
-  );
-  if (chance.is(0.5)) stage.add({ at: ends + 60 * SECOND_MS, do: 'ceil', tenant, gpus: undefined, diskGb: undefined });
+  // Disks of this product are on every node.
+  const onDemand = { product: 0, interruptible: false } as const;
+  const one = stage.tenant();
+  const [crowd, two, some] = [1, 2, 3].map((count) => (one + count) % plan.tenants) as [number, number, number];
+  for (const tenant of [one, two]) {
+    const gpus = chance.of([1, 2, 4]) ?? 1;
+    const old = stage.rent(at - 38 * SECOND_MS, { tenant, gpus, ...onDemand });
+    stage.add({ at: at - 12 * SECOND_MS, do: 'stop', of: old });
+    stage.add({ at: at - SECOND_MS, do: 'ceil', tenant, gpus, diskGb: undefined, isBeyond: true });
+    const first = stage.rent(at, { tenant, gpus, ...onDemand });
+    stage.add({ at: at + 8 * SECOND_MS, do: 'start', of: old });
+    const ends = at + chance.between(32 * SECOND_MS, 50 * SECOND_MS);
+    stage.add(
+      chance.is(0.5)
+        ? { at: ends, do: 'stop', of: first }
+        : { at: ends, do: 'delete', of: first, how: 'Background' as const },
+    );
+    if (chance.is(0.5)) stage.freeTenant(ends + 60 * SECOND_MS, tenant);
+  }
+  for (const tenant of [crowd, some]) stage.freeTenant(at - 2 * SECOND_MS, tenant);
+  stage.crowd(at + 20 * SECOND_MS, { tenant: crowd, ...onDemand }, true);
+  for (let count = 0; count < 4; count += 1)
+    stage.rent(at + 25 * SECOND_MS + count, { tenant: some, gpus: chance.of([1, 2, 4]) ?? 1, ...onDemand });
+};
+
+/** An API server fails at many writes, while much ends. */
+const failingServer: Scene = (stage, at) => {
+  const { chance } = stage;
+  const all = stage.crowd(at - 35 * SECOND_MS, {}, true);
+  const forMs = chance.between(8 * SECOND_MS, 20 * SECOND_MS);
+  stage.add({ at, do: 'storm', kinds: ['failed'], forMs });
+  for (const of of all) {
+    const ends = at + chance.between(0, forMs);
+    const next = chance.of<NewAct>([
+      { at: ends, do: 'stop', of },
+      { at: ends, do: 'delete', of, how: 'Background' },
+      { at: ends, do: 'deletePod', of, byForce: false },
+      { at: ends, do: 'evict', of },
+    ]);
+    if (next !== undefined && chance.is(0.7)) stage.add(next);
+  }
 };
 
 /** A leader dies while an instance goes, and whoever rented it asks again. */
@@ -246,7 +284,7 @@ const notReady: Scene = (stage, at) => {
   stage.add({ at: at + chance.between(20 * SECOND_MS, 60 * SECOND_MS), do: 'unready', node, forMs, taintedAfterMs });
 };
 
-/** Nodes answer again while watches lag, so that their pods are heard of before them. */
+/** Nodes answer again while watches lag, so that their pods are heard of before them, and a crowd starts. */
 const lateReturn: Scene = (stage, at) => {
   const { chance, plan } = stage;
   const forMs = chance.between(55 * SECOND_MS, 120 * SECOND_MS);
@@ -255,7 +293,8 @@ const lateReturn: Scene = (stage, at) => {
     stage.add({ at, do: 'lose', node, how: 'silent', forMs, deletesNode: false, forcesPods: false });
   const noticed = at + chance.between(35 * SECOND_MS, 40 * SECOND_MS);
   if (chance.is(0.5)) stage.add({ at: noticed, do: 'storm', kinds: ['lag'], forMs: 12 * SECOND_MS });
-  stage.add({ at: at + forMs - SECOND_MS, do: 'storm', kinds: ['lag'], forMs: chance.between(5_000, 12_000) });
+  stage.add({ at: at + forMs - SECOND_MS, do: 'storm', kinds: ['lag'], forMs: chance.between(12_000, 30_000) });
+  stage.crowd(at + forMs - 3 * SECOND_MS);
 };
 
 /** A node is gone with the disks on it, and comes back. */
@@ -291,6 +330,7 @@ const SCENES: readonly Scene[] = [
   forgetfulServer,
   noPools,
   ceilingAndLine,
+  failingServer,
   lastWords,
   again,
   notReady,
@@ -298,6 +338,9 @@ const SCENES: readonly Scene[] = [
   lostDisks,
   preemptions,
 ];
+
+/** Those that show nothing where GPUs, terms or limits happen to be otherwise. */
+const OFTEN: ReadonlySet<Scene> = new Set([secondTerm, ceilingAndLine]);
 
 /** Acts that show a fault only together come together. From numbers of their own, with ids after those of `acts`. */
 export function planScenes(chance: Chance, plan: Plan, acts: readonly Act[], firstId: number): Act[] {
@@ -307,7 +350,7 @@ export function planScenes(chance: Chance, plan: Plan, acts: readonly Act[], fir
     .map(({ id, at }): Life => ({ of: id, from: at, to: ends.get(id) ?? Infinity }));
   const stage = new Stage(chance, plan, { lives, firstId });
   const mood = new Mood(chance);
-  const drawn = SCENES.map((scene) => [1, scene] as const);
+  const drawn = SCENES.map((scene) => [OFTEN.has(scene) ? 2 : 1, scene] as const);
   for (let count = 0; count < plan.scenes; count += 1) {
     const scene = mood.of('scene', drawn);
     scene(stage, chance.between(40_000, plan.spanMs * 0.55));
