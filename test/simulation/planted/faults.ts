@@ -271,10 +271,10 @@ export const PLANTED: readonly PlantedFault[] = [
     to: '.filter((key) => !listed.has(key) && key === "").map(',
   },
   {
-    name: 'a create is sent again although it may have worked, and its answer believed',
-    file: 'kube/client/retry.ts',
-    from: "if (error.status !== 0 || error.reason === 'TooLarge') return false;",
-    to: 'return true;',
+    name: 'a create that a client sends again makes another instance',
+    file: 'http/features/instances/create.ts',
+    from: "const name = idempotency ? await idempotentName('i', namespace, idempotency.key) : newInstanceName();",
+    to: "const name = idempotency ? newInstanceName() : await idempotentName('i', namespace, newInstanceName());",
   },
   {
     name: 'an answered instance is removed as if nobody knew of it',
