@@ -28,8 +28,11 @@ const MOST_WITHDRAWN = 16;
 interface Deps {
   instances: Pick<ReadStore<GpuInstance>, 'by' | 'values'>;
   tenantLimits: Pick<ReadStore<TenantLimit>, 'values'>;
-  clock: Pick<Clock, 'now'>;
+  clock: Pick<Clock, 'now' | 'monotonic'>;
 }
+
+/** A place, and when this replica heard of its end: monotonic milliseconds. */
+type Noted = UnbilledPlace & { notedAt: number };
 
 /**
  * The places that tenants held for nothing, and the requests that ended others for nothing. Every replica sees them in the changes of the same cache, and at its start
@@ -39,7 +42,7 @@ interface Deps {
 export class UnbilledPlaces {
   readonly #deps: Deps;
   /** By namespace, then by instance and start, the latest last. */
-  readonly #places = new Lru<string, Map<string, UnbilledPlace>>(MOST_TENANTS);
+  readonly #places = new Lru<string, Map<string, Noted>>(MOST_TENANTS);
   /** By namespace: when requests went, or starts ended before they ran, for which others had been told to end. */
   readonly #withdrawn = new Lru<string, readonly number[]>(MOST_TENANTS);
 
@@ -68,7 +71,7 @@ export class UnbilledPlaces {
     wanted: number,
     holds: readonly Pick<GpuShare, 'gpus'>[],
   ): { message: string; until: number } | undefined {
-    const past = [...(this.#places.get(namespace)?.values() ?? [])];
+    const past = this.#past(namespace).map(([, place]) => place);
     if (past.length === 0) return undefined;
     const { instances, clock } = this.#deps;
     const held = holds.reduce((sum, { gpus }) => sum + gpus, 0);
@@ -82,7 +85,9 @@ export class UnbilledPlaces {
   /** What the status of the TenantLimit should have; undefined while it is little. */
   held(namespace: string): Held | undefined {
     const since = this.#deps.clock.now() - UNBILLED_WINDOW_MS;
-    const recent = [...(this.#places.get(namespace) ?? [])].filter(([, { to }]) => to > since).slice(-MOST_HELD);
+    const recent = this.#past(namespace)
+      .filter(([, { to }]) => to > since)
+      .slice(-MOST_HELD);
     const withdrawn = (this.#withdrawn.get(namespace) ?? []).filter((at) => at > since);
     if (withdrawn.length === 0 && !isMuch(recent.map(([, place]) => place))) return undefined;
     return {
@@ -94,6 +99,15 @@ export class UnbilledPlaces {
       })),
       withdrawn: withdrawn.map(timeOf),
     };
+  }
+
+  /** By start. The clock may have been ahead when a place was given back, and is right by now. */
+  #past(namespace: string): [string, UnbilledPlace][] {
+    const { clock } = this.#deps;
+    const began = clock.now() - clock.monotonic();
+    return [...(this.#places.get(namespace) ?? [])].map(([start, { notedAt, ...place }]) => {
+      return [start, { ...place, to: Math.max(place.from, Math.min(place.to, began + notedAt)) }];
+    });
   }
 
   #recall(namespace: string, held: Held | undefined): void {
@@ -109,7 +123,7 @@ export class UnbilledPlaces {
   /** Why nobody ends for a start of this image now; undefined when others may. */
   preemptingRefusal(namespace: string, image: string): { message: string; until: number } | undefined {
     const { instances, clock } = this.#deps;
-    const past = [...(this.#places.get(namespace)?.values() ?? [])];
+    const past = this.#past(namespace).map(([, place]) => place);
     const withdrawn = this.#withdrawn.get(namespace) ?? [];
     if (past.length === 0 && withdrawn.length === 0) return undefined;
     const isRunning = instances
@@ -141,8 +155,8 @@ export class UnbilledPlaces {
 
   #keep(namespace: string, start: string, place: UnbilledPlace): void {
     if (!(place.to > this.#deps.clock.now() - UNBILLED_WINDOW_MS)) return;
-    const places = this.#places.get(namespace) ?? new Map<string, UnbilledPlace>();
-    places.set(start, place);
+    const places = this.#places.get(namespace) ?? new Map<string, Noted>();
+    places.set(start, { ...place, notedAt: this.#deps.clock.monotonic() });
     const [oldest] = places.keys();
     if (places.size > MOST_PLACES && oldest !== undefined) places.delete(oldest);
     this.#places.set(namespace, places);

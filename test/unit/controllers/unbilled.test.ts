@@ -171,6 +171,20 @@ describe('what replicas remember', () => {
     expect(replica([stopped], [limit]).places.refusal('default', 1, [])).toEqual(before);
   });
 
+  test('is no longer than it was where the clock of the leader was ahead when a place was given back', async () => {
+    const claimedAt = START + HOUR - MINUTE;
+    const { cache, places, clock } = replica([
+      gpuInstance('one', {}, { incarnation: 1, claim, stages: { claimed: iso(claimedAt) } }),
+    ]);
+    clock.jumpWall(2 * HOUR);
+    const stopped = gpuInstance('one', {}, ended(claimedAt, clock.now()));
+    cache.upsert({ ...stopped, metadata: { ...stopped.metadata, resourceVersion: '9' } });
+    clock.jumpWall(-2 * HOUR);
+    expect([places.refusal('default', 1, []), places.held('default')]).toEqual([undefined, undefined]);
+    await clock.advance(3 * HOUR);
+    expect([places.refusal('default', 1, []), places.held('default')]).toEqual([undefined, undefined]);
+  });
+
   test('costs no write while it is little, and goes when it is old', async () => {
     const { places } = replica([gpuInstance('one', {}, ended(START + HOUR - 2 * MINUTE, START + HOUR - MINUTE))]);
     expect(places.held('default')).toBeUndefined();
