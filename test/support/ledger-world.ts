@@ -35,8 +35,8 @@ interface Stored {
   pod: Pod | undefined;
   records: ReadonlyMap<string, UsageRecord>;
   audit: readonly Audited[];
-  /** When another client made the instance vanish with a start that was open, milliseconds since the epoch. */
-  vanished: number | undefined;
+  /** When another client made the instance vanish with a start that was open, milliseconds since the epoch, and its node then. */
+  vanished: { at: number; node: Node } | undefined;
 }
 
 type Operation = { op: string; path: string; value?: unknown; from?: string };
@@ -177,7 +177,12 @@ export class LedgerWorld {
   async vanish(): Promise<void> {
     const { instance } = this.#stored;
     if (instance === undefined) return;
-    this.#stored = { ...this.#stored, instance: undefined, pod: undefined, vanished: this.now };
+    this.#stored = {
+      ...this.#stored,
+      instance: undefined,
+      pod: undefined,
+      vanished: { at: this.now, node: this.#node },
+    };
     const run = this.#run(instance, undefined);
     let left: Vanished[] = [{ instance, at: this.now }];
     const unrecorded = { withKey: () => left, forget: () => (left = []) };
@@ -286,7 +291,11 @@ export class LedgerWorld {
       noteEnding: nothing,
       client,
       clock: { now: () => this.now },
-      stores: { instances: { get: () => view }, pods: { by: () => [], get: nothing } },
+      stores: {
+        instances: { get: () => view },
+        nodes: { get: () => this.#node },
+        pods: { by: () => [], get: nothing },
+      },
       fence: { wrote: nothing, deleted: nothing },
       events: { record: nothing },
       inventory: { undecided: nothing, forget: nothing, written: nothing },

@@ -31,6 +31,23 @@ function divide(numerator: bigint, denominator: bigint): bigint {
   return twice / (2n * denominator);
 }
 
+/** The silences of a start whose instance vanished, with what its node says: no status could say it any more. */
+function heardLast({ silences = [], claim }: Status, { at, node }: NonNullable<LedgerWorld['stored']['vanished']>) {
+  const [ready] = node.status?.conditions ?? [];
+  const changed = Date.parse(ready?.lastTransitionTime ?? '');
+  const last = silences.at(-1);
+  const since = last !== undefined && last.to === undefined ? Date.parse(last.from) : undefined;
+  const isSilent = ready?.status !== 'True';
+  if (isSilent && since === undefined) {
+    const began = Math.min(at, Number.isNaN(changed) ? at : changed);
+    const from = Math.max(began, Date.parse(claim?.grantedAt ?? ''), Date.parse(last?.to ?? '') || 0);
+    return [...silences, { from: new Date(from).toISOString() }];
+  }
+  if (isSilent || since === undefined || last === undefined) return silences;
+  const back = changed > since && changed <= at ? changed : at;
+  return [...silences.slice(0, -1), { ...last, to: new Date(back).toISOString() }];
+}
+
 /**
  * What an instance cost, from nothing but the statuses that the API server took, in order, and the time: each start from
  * its first run, or the end of the start before it, until its container had ended, or until its ending where nothing is
@@ -66,8 +83,10 @@ function replay({ stored, now }: LedgerWorld): Sums {
     const next = statuses[index + 1];
     if (claim === undefined || next?.claim !== undefined) continue;
     const final = next?.ending ?? ending;
-    const end = final === undefined ? (stored.vanished ?? now) : Date.parse(final.finishedAt ?? final.at);
-    bill(claim, status, end);
+    const { vanished } = stored;
+    const end = final === undefined ? (vanished?.at ?? now) : Date.parse(final.finishedAt ?? final.at);
+    const isLast = final === undefined && vanished !== undefined;
+    bill(claim, isLast ? { ...status, silences: heardLast(status, vanished) } : status, end);
   }
   return Object.fromEntries(Object.entries(sums).filter(([, { gpuMs, cost }]) => gpuMs > 0n || cost > 0n));
 }
