@@ -77,6 +77,8 @@ function kubeletConfig({ credentials, config, data }: Layout, cgroup: string): o
       'nodefs.inodesFree': '1%',
       'memory.available': '50Mi',
     },
+    // Never: the images of the node come from no registry, and it would delete them from a disk that is 85 % full.
+    imageGCHighThresholdPercent: 100,
     maxPods: 110,
     serializeImagePulls: false,
     nodeStatusUpdateFrequency: '5s',
