@@ -1,5 +1,6 @@
 import { addAmounts, type Amounts, subtractAmounts } from './amounts.ts';
 import { freedBeside, leastOf, waysTo } from './devices/held-gpus.ts';
+import { fractionOf } from '../resources/money.ts';
 import {
   candidates,
   diskFor,
@@ -76,15 +77,8 @@ export function placesByPreemption(view: NodeView, share: Share, claimsOn: Claim
   return without === undefined ? 0 : placesOn(without, share) - placesOn(view, share);
 }
 
-/** The part of a GPU that one piece of a claim is. */
-function partOf({ claim: { gpuShare } }: ClaimHolding): number {
-  if (gpuShare === undefined) return 1;
-  const [parts = 1, all = 1] = gpuShare.split('/').map(Number);
-  return parts / all;
-}
-
 function largestPart(victims: readonly ClaimHolding[]): number {
-  return victims.reduce((most, one) => Math.max(most, partOf(one)), 0);
+  return victims.reduce((most, { claim }) => Math.max(most, fractionOf(claim.gpuShare)), 0);
 }
 
 function oldestGrant(victims: readonly ClaimHolding[]): string {
@@ -231,7 +225,8 @@ function mildestWay({ offerClass, view, movable }: Opened, gone: ReadonlySet<str
   const isFirst = gone.size === orphaned.size;
   if (isFirst && known.has(resourceName)) return known.get(resourceName);
   // Whoever has the most is not spared first: fewer must go.
-  const order = (a: ClaimHolding, b: ClaimHolding): number => partOf(a) - partOf(b) || newestFirst(b, a);
+  const order = (a: ClaimHolding, b: ClaimHolding): number =>
+    fractionOf(a.claim.gpuShare) - fractionOf(b.claim.gpuShare) || newestFirst(b, a);
   let best: readonly ClaimHolding[] | undefined;
   for (const way of view.facts.held === undefined
     ? []

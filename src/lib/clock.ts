@@ -10,6 +10,13 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/**
+ * What the wall clock shows now of a moment of the monotonic one, milliseconds since the epoch: it may have been wrong then.
+ */
+export function wallTimeOf(clock: Pick<Clock, 'now' | 'monotonic'>, moment: number): number {
+  return clock.now() - clock.monotonic() + moment;
+}
+
 /** `sleep` in terms of a clock's own timers. */
 export function sleepWith(schedule: Clock['setTimeout'], ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted) return Promise.resolve();

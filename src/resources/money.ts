@@ -41,6 +41,13 @@ function parseShare(share: string | undefined): { parts: bigint; of: bigint } {
   return { parts: BigInt(match?.[1] ?? '1'), of: BigInt(match?.[2] ?? '1') };
 }
 
+/** A share of a GPU as a number: 0.25 for 1/4. */
+export function fractionOf(share: string | undefined): number {
+  if (share === undefined) return 1;
+  const { parts, of } = parseShare(share);
+  return Number(parts) / Number(of);
+}
+
 /** The part of an amount that falls to a share of a GPU, rounded half up. The amount is not negative. */
 export function partOf(amount: bigint, share: string | undefined): bigint {
   const { parts, of } = parseShare(share);

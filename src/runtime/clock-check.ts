@@ -1,4 +1,4 @@
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, wallTimeOf } from '../lib/clock.ts';
 
 /** Milliseconds that the clock of a leader may be away from the API server's. */
 const MOST_MS = 5_000;
@@ -58,6 +58,6 @@ export class ClockCheck {
   }
 
   #offset(): number {
-    return this.#clock.now() - this.#clock.monotonic();
+    return wallTimeOf(this.#clock, 0);
   }
 }

@@ -1,6 +1,6 @@
 import { findCondition } from '../../kube/conditions.ts';
 import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, wallTimeOf } from '../../lib/clock.ts';
 import { sameJson } from '../../lib/json.ts';
 import { Lru } from '../../lib/lru.ts';
 import type { GpuShare } from '../../inventory/tenant-holdings.ts';
@@ -104,9 +104,8 @@ export class UnbilledPlaces {
   /** By start. The clock may have been ahead when a place was given back, and is right by now. */
   #past(namespace: string): [string, UnbilledPlace][] {
     const { clock } = this.#deps;
-    const began = clock.now() - clock.monotonic();
     return [...(this.#places.get(namespace) ?? [])].map(([start, { notedAt, ...place }]) => {
-      return [start, { ...place, to: Math.max(place.from, Math.min(place.to, began + notedAt)) }];
+      return [start, { ...place, to: Math.max(place.from, Math.min(place.to, wallTimeOf(clock, notedAt))) }];
     });
   }
 

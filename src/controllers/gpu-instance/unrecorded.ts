@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { StoreChange } from '../../kube/watch/store.ts';
 import { keyOf } from '../../kube/types.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, wallTimeOf } from '../../lib/clock.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 
@@ -78,10 +78,9 @@ export class UnrecordedInstances {
 
   /** Those that had this key, the newest last. The clock may have been ahead when they went, and is right by now. */
   withKey(key: string): Vanished[] {
-    const began = this.#clock.now() - this.#clock.monotonic();
     return [...this.#unrecorded.values()]
       .filter(({ instance }) => keyOf(instance) === key)
-      .map(({ instance, at, notedAt }) => ({ instance, at: Math.min(at, began + notedAt) }));
+      .map(({ instance, at, notedAt }) => ({ instance, at: Math.min(at, wallTimeOf(this.#clock, notedAt)) }));
   }
 
   all(): GpuInstance[] {

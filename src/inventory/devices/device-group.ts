@@ -72,8 +72,8 @@ export interface DeviceSupply {
   readonly devices: readonly NamedDevice[];
   /** All counters. */
   readonly counters: Readonly<Counters>;
-  /** Who has a device, by its id. */
-  readonly holdersOf: (id: string) => readonly Holder[];
+  /** Who has which device now, by the ids of those that somebody has. */
+  readonly holders: () => ReadonlyMap<string, readonly Holder[]>;
 }
 
 /** Whether the scheduler gives a device to nobody, whatever is free. */
@@ -170,20 +170,19 @@ function selectOnce(deviceClass: DeviceClass, supply: DeviceSupply): readonly Na
 export function deviceGroup(deviceClass: DeviceClass, supply: DeviceSupply): DeviceGroup | undefined {
   const resourceName = resourceOf(deviceClass);
   const deviceClassName = deviceClass.metadata.name;
-  const { devices, counters, holdersOf } = supply;
+  const { devices, counters } = supply;
   const own = selectOnce(deviceClass, supply);
   const [first] = own;
   if (first === undefined) return undefined;
+  const holders = supply.holders();
   const left = new Map(counters);
-  for (const one of devices) if (holdersOf(one.id).length > 0) take(left, one);
+  for (const one of devices) if (holders.has(one.id)) take(left, one);
   const uncounted = new Map<string, number>();
   const claimed = new Map<string | undefined, number>();
   const located = new Map<string, LocatedDevices>();
-  const held = own
-    .map(({ id, device }) => ({ device, holders: holdersOf(id) }))
-    .filter(({ holders }) => holders.length > 0);
-  for (const { device, holders } of held) {
-    const asked = holders.find(({ askedAs }) => askedAs === deviceClassName);
+  const held = own.filter(({ id }) => holders.has(id));
+  for (const { id, device } of held) {
+    const asked = holders.get(id)?.find(({ askedAs }) => askedAs === deviceClassName);
     const { pod, instance } = asked ?? {};
     if (pod !== undefined) {
       const { gpus, sick } = located.get(pod) ?? { gpus: 0, sick: 0 };
@@ -194,7 +193,7 @@ export function deviceGroup(deviceClass: DeviceClass, supply: DeviceSupply): Dev
     if (asked && counted) uncounted.set(asked.claim, counted - 1);
     else claimed.set(instance, (claimed.get(instance) ?? 0) + 1);
   }
-  const rest = own.filter(({ id, device }) => holdersOf(id).length === 0 && !isTainted(device));
+  const rest = own.filter(({ id, device }) => !holders.has(id) && !isTainted(device));
   const all = own.map(({ device }) => device);
   return {
     deviceClassName,

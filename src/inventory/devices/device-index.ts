@@ -15,7 +15,16 @@ import { hasStopped } from '../nodes/pod-end.ts';
 import { classGap, deviceGroup, type DeviceGroup, type DeviceSupply, type Holder, isTainted } from './device-group.ts';
 import { counterKey } from './shared-counters.ts';
 import { piecesOf, roomBeside } from './shared-capacity.ts';
-import { type Device, devicesOn, newestSlices, type Part, poolKey, poolOfSlice, withTaints } from './slices.ts';
+import {
+  type Device,
+  devicesOn,
+  type NamedDevice,
+  newestSlices,
+  type Part,
+  poolKey,
+  poolOfSlice,
+  withTaints,
+} from './slices.ts';
 import { NO_DEVICES, type NodeDevices } from './told-node.ts';
 
 /** What Kubernetes keeps of devices. They are empty where it does not serve these kinds. */
@@ -203,12 +212,18 @@ export class DeviceIndex {
     );
     const rules = [...this.#stores.deviceTaintRules.values()];
     const devices = slices.flatMap((ofPool) => devicesOn(node, ofPool, rules)).flatMap(piecesOf);
-    const parts = new Map(devices.flatMap(({ id, part }) => (part === undefined ? [] : [[id, part] as const])));
-    const holdersOf = (id: string): Holder[] => {
-      const part = parts.get(id);
-      return part === undefined ? this.#holdersOf(id) : this.#holdersOfPart(part);
-    };
-    return { devices, counters: new Map(counters), holdersOf };
+    return { devices, counters: new Map(counters), holders: () => this.#holdersOn(devices) };
+  }
+
+  #holdersOn(devices: readonly NamedDevice[]): Map<string, readonly Holder[]> {
+    const pieces = new Map<string, readonly Holder[]>();
+    const found = devices.map(({ id, part }) => {
+      if (part === undefined) return [id, this.#holdersOf(id)] as const;
+      const all = pieces.get(part.id) ?? this.#holdersOfPieces(part);
+      pieces.set(part.id, all);
+      return [id, all.slice(part.index, part.index + 1)] as const;
+    });
+    return new Map(found.filter(([, holders]) => holders.length > 0));
   }
 
   #takenOf(id: string): TakenBy[] {
@@ -224,19 +239,18 @@ export class DeviceIndex {
   }
 
   /**
-   * Whoever has a piece of a device: a pod that asked for one or, for as many as what else is taken of it leaves no room
-   * for, others.
+   * Whoever has the pieces of a device, in their order: pods that asked for one and, for as many as what else is taken of
+   * it leaves no room for, others.
    */
-  #holdersOfPart(part: Part): Holder[] {
+  #holdersOfPieces(part: Part): Holder[] {
     const all = this.#takenOf(part.id);
-    const asked = all.filter(({ pod }) => pod !== undefined);
-    const own = asked[part.index];
-    if (own !== undefined) return [this.#holder(own)];
+    const asked = all.filter(({ pod }) => pod !== undefined).map((taken) => this.#holder(taken));
     const room = roomBeside(
       part,
       all.map(({ consumed }) => consumed),
     );
-    return part.index < part.count - room ? [OTHERS] : [];
+    const others = Math.max(0, part.count - room - asked.length);
+    return [...asked, ...Array.from({ length: others }, () => OTHERS)];
   }
 
   #holder({ claim, pod, deviceClassName }: TakenBy): Holder {

@@ -38,9 +38,7 @@ function gpusOf({ devices, counters }: DeviceSupply): readonly Gpu[] {
 export function heldGpus(groups: readonly DeviceGroup[], rivals: Rivals): HeldGpus | undefined {
   const [first] = groups;
   if (first === undefined) return undefined;
-  const { devices, holdersOf } = first.supply;
-  const holders = devices.map(({ id }) => [id, holdersOf(id)] as const).filter(([, who]) => who.length > 0);
-  return { groups, rivals, gpus: gpusOf(first.supply), holders: new Map(holders) };
+  return { groups, rivals, gpus: gpusOf(first.supply), holders: first.supply.holders() };
 }
 
 /** What is left of the counters of a GPU when these devices are given back. */

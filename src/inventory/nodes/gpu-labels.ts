@@ -1,6 +1,7 @@
 import { compareText } from '../../lib/compare.ts';
 import type { Node } from '../../kube/types.ts';
 import type { Isolation } from '../../resources/instances/gpu-instance.ts';
+import { fractionOf } from '../../resources/money.ts';
 import { type Amounts, toAmounts } from '../amounts.ts';
 
 /** One extended resource of a node that can be rented. */
@@ -182,7 +183,6 @@ export function wholeGpus(resource: Pick<GpuResource, 'resourceName' | 'product'
 
 /** A resource of which every piece is such a part of a GPU, and programs that share it are not kept apart. */
 export function sharedGpus(resource: Parameters<typeof wholeGpus>[0], share: string): GpuResource {
-  const [parts = 1, all = 1] = share.split('/').map(Number);
   const product = `${resource.product}-SHARED`;
-  return { ...wholeGpus({ ...resource, product }), isolation: 'time_sliced', share, weight: parts / all };
+  return { ...wholeGpus({ ...resource, product }), isolation: 'time_sliced', share, weight: fractionOf(share) };
 }

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { createKey } from '../../../src/access/create-key.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { offerListSchema } from '../../../src/http/features/offers/schema.ts';
 import { findCondition } from '../../../src/kube/conditions.ts';
 import {
@@ -14,12 +13,13 @@ import { type Pod, PODS, PRIORITY_CLASSES } from '../../../src/kube/types.ts';
 import { GPU_POOLS } from '../../../src/resources/gpu-pool.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { account, BERTH_EDIT, KEY_RIGHTS, type Rule, tokenOf } from '../../support/accounts.ts';
-import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
+import type { BerthProcess } from '../../support/berth-process.ts';
 import { boundAfter, firstPod } from '../../support/bound-after.ts';
-import { type Call, clientOf } from '../../support/http/client.ts';
+import type { Call } from '../../support/http/client.ts';
 import { addNode, sellDevices, sliceNode } from '../../support/http/fleet.ts';
 import { kindsCounted } from '../../support/kinds-counted.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
+import { endRenting, startRenting } from '../../support/renting.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 // GPUs of simulated nodes that are only in ResourceSlices, given out by Kubernetes' own scheduler.
@@ -73,19 +73,12 @@ beforeAll(async () => {
   ends.push(() => client.delete(DEVICE_CLASSES, { name }));
   await client.create(RESOURCE_SLICES, slice(2));
   ends.push(await sellDevices(client, { name, deviceClassName: name, ...apart }));
-  berth = await startBerth(inject('cluster').kubeconfig);
-  const { token } = await createKey(client, { namespace: name, displayName: 'devices' });
-  call = clientOf(berth.url, token);
-  await waitFor('the key', async () => (await call('GET', '/offers')).status === 200);
+  ({ berth, call } = await startRenting(tenant, 'devices'));
 });
 
 afterAll(async () => {
   const { client, name: namespace } = tenant;
-  for (const { metadata } of (await client.list(GPU_INSTANCES, { namespace })).items) {
-    await client.delete(GPU_INSTANCES, metadata);
-  }
-  await waitFor('no instance', async () => (await client.list(GPU_INSTANCES, { namespace })).items.length === 0);
-  await berth[Symbol.asyncDispose]();
+  await endRenting(tenant, berth);
   for (const { metadata, spec } of (await client.list(RESOURCE_SLICES)).items) {
     if (spec.nodeName === `${namespace}-dra`) await client.delete(RESOURCE_SLICES, metadata);
   }

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { createKey } from '../../../src/access/create-key.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { usageSchema } from '../../../src/http/features/usage/schema.ts';
 import { offerListSchema } from '../../../src/http/features/offers/schema.ts';
 import { findCondition } from '../../../src/kube/conditions.ts';
@@ -9,11 +8,12 @@ import { GPU_POOLS, type GpuPool, type GpuPoolSpec, type PoolDevices } from '../
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { TENANT_LIMIT_NAME, TENANT_LIMITS } from '../../../src/resources/tenants/tenant-limit.ts';
 import { TENANT_POLICIES, type TenantPolicySpec } from '../../../src/resources/tenants/tenant-policy.ts';
-import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
-import { type Answer, type Call, clientOf } from '../../support/http/client.ts';
+import type { BerthProcess } from '../../support/berth-process.ts';
+import type { Answer, Call } from '../../support/http/client.ts';
 import { addNode, gpuNode } from '../../support/http/fleet.ts';
 import { kindsCounted } from '../../support/kinds-counted.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
+import { endRenting, startRenting } from '../../support/renting.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const LABEL = 'berth.dev/test-makers';
@@ -74,19 +74,11 @@ beforeAll(async () => {
   await node('nvidia', nvidia, { 'nvidia.com/gpu': '2' });
   await node('intel', intel, { 'gpu.intel.com/xe': '2', 'gpu.intel.com/monitoring': '1' });
   await node('named', { 'example.com/gpu': GAUDI }, { 'habana.ai/gaudi': '2' });
-  berth = await startBerth(inject('cluster').kubeconfig);
-  const { token } = await createKey(tenant.client, { namespace: tenant.name, displayName: 'makers' });
-  call = clientOf(berth.url, token);
-  await waitFor('the key', async () => (await call('GET', '/offers')).status === 200);
+  ({ berth, call } = await startRenting(tenant, 'makers'));
 });
 
 afterAll(async () => {
-  const { client, name: namespace } = tenant;
-  for (const { metadata } of (await client.list(GPU_INSTANCES, { namespace })).items) {
-    await client.delete(GPU_INSTANCES, metadata);
-  }
-  await waitFor('no instance', async () => (await client.list(GPU_INSTANCES, { namespace })).items.length === 0);
-  await berth[Symbol.asyncDispose]();
+  await endRenting(tenant, berth);
   for (const end of ends.toReversed()) await end();
   await tenant[Symbol.asyncDispose]();
 });

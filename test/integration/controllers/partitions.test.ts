@@ -1,17 +1,17 @@
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { createKey } from '../../../src/access/create-key.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { offerListSchema } from '../../../src/http/features/offers/schema.ts';
 import { DEVICE_CLASSES, RESOURCE_SLICES } from '../../../src/kube/devices.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
-import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
+import type { BerthProcess } from '../../support/berth-process.ts';
 import { boundAfter } from '../../support/bound-after.ts';
 import { placePods, removePods } from '../../support/foreign-pods.ts';
-import { type Call, clientOf } from '../../support/http/client.ts';
+import type { Call } from '../../support/http/client.ts';
 import { addNode, sellDevices, sliceNode } from '../../support/http/fleet.ts';
 import { KINDS, migClass, migNode } from '../../support/mig-node.ts';
 import { kindsCounted } from '../../support/kinds-counted.ts';
 import { randomFrom } from '../../support/random.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
+import { endRenting, startRenting } from '../../support/renting.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 // Two GPUs of a simulated node, with the MIG slices that an A100 can have: the real scheduler gives them out.
@@ -54,18 +54,11 @@ beforeAll(async () => {
   }
   const [deviceClassName = '', ...partitionClassNames] = KINDS.map(classOf);
   ends.push(await sellDevices(client, { name, deviceClassName, partitionClassNames, ...apart }));
-  berth = await startBerth(inject('cluster').kubeconfig);
-  const { token } = await createKey(client, { namespace: name, displayName: 'partitions' });
-  call = clientOf(berth.url, token);
-  await waitFor('the key', async () => (await call('GET', '/offers')).status === 200);
+  ({ berth, call } = await startRenting(tenant, 'partitions'));
 });
 
 afterAll(async () => {
-  const { client, name: namespace } = tenant;
-  for (const { metadata } of (await client.list(GPU_INSTANCES, { namespace })).items)
-    await client.delete(GPU_INSTANCES, metadata);
-  await waitFor('no instance', async () => (await client.list(GPU_INSTANCES, { namespace })).items.length === 0);
-  await berth[Symbol.asyncDispose]();
+  await endRenting(tenant, berth);
   for (const end of ends.toReversed()) await end();
   await tenant[Symbol.asyncDispose]();
 });

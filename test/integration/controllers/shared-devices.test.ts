@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { createKey } from '../../../src/access/create-key.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { offerListSchema } from '../../../src/http/features/offers/schema.ts';
 import {
   DEVICE_CLASSES,
@@ -11,13 +10,14 @@ import {
 import { PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { Chance } from '../../simulation/clock/chance.ts';
-import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
+import type { BerthProcess } from '../../support/berth-process.ts';
 import { type Foreign, placePods, removePods } from '../../support/foreign-pods.ts';
-import { type Call, clientOf } from '../../support/http/client.ts';
+import type { Call } from '../../support/http/client.ts';
 import { addNode, sellDevices, sliceNode } from '../../support/http/fleet.ts';
 import { kindsCounted } from '../../support/kinds-counted.ts';
 import { consumedBy, fitsInto, quantities, type Shape, sharedDevice } from '../../support/shared-gpus.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
+import { endRenting, startRenting } from '../../support/renting.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 // Two GPUs of a simulated node that several claims share, and one whole one: the real scheduler gives out their capacity.
@@ -71,18 +71,11 @@ beforeAll(async () => {
   ends.push(() => client.delete(RESOURCE_SLICES, { name: `${name}-dra` }));
   const [deviceClassName = '', ...partitionClassNames] = Object.keys(classes);
   ends.push(await sellDevices(client, { name, deviceClassName, partitionClassNames, ...apart }));
-  berth = await startBerth(inject('cluster').kubeconfig);
-  const { token } = await createKey(client, { namespace: name, displayName: 'shared devices' });
-  call = clientOf(berth.url, token);
-  await waitFor('the key', async () => (await call('GET', '/offers')).status === 200);
+  ({ berth, call } = await startRenting(tenant, 'shared devices'));
 });
 
 afterAll(async () => {
-  const { client, name: namespace } = tenant;
-  for (const { metadata } of (await client.list(GPU_INSTANCES, { namespace })).items)
-    await client.delete(GPU_INSTANCES, metadata);
-  await waitFor('no instance', async () => (await client.list(GPU_INSTANCES, { namespace })).items.length === 0);
-  await berth[Symbol.asyncDispose]();
+  await endRenting(tenant, berth);
   for (const end of ends.toReversed()) await end();
   await tenant[Symbol.asyncDispose]();
 });

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { createKey } from '../../../src/access/create-key.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type OfferRecord, offerListSchema } from '../../../src/http/features/offers/schema.ts';
 import { DEVICE_CLASSES, RESOURCE_SLICES, type ResourceSlice } from '../../../src/kube/devices.ts';
 import { type Node, NODES } from '../../../src/kube/types.ts';
@@ -10,11 +9,12 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { GPU_POOLS } from '../../../src/resources/gpu-pool.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { Chance } from '../../simulation/clock/chance.ts';
-import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
-import { type Call, clientOf } from '../../support/http/client.ts';
+import type { BerthProcess } from '../../support/berth-process.ts';
+import type { Call } from '../../support/http/client.ts';
 import { gpuNode, sellDevices, sliceNode } from '../../support/http/fleet.ts';
 import { kindsCounted } from '../../support/kinds-counted.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
+import { endRenting, startRenting } from '../../support/renting.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 // One random fleet of simulated nodes twice: a device plugin and labels tell of the one, and ResourceSlices of the other.
@@ -156,18 +156,11 @@ beforeAll(async () => {
     stop.abort();
     return watching;
   });
-  berth = await startBerth(inject('cluster').kubeconfig);
-  const { token } = await createKey(client, { namespace: name, displayName: 'two fleets' });
-  call = clientOf(berth.url, token);
-  await waitFor('the key', async () => (await call('GET', '/offers')).status === 200);
+  ({ berth, call } = await startRenting(tenant, 'two fleets'));
 });
 
 afterAll(async () => {
-  const { client, name: namespace } = tenant;
-  const { items } = await client.list(GPU_INSTANCES, { namespace });
-  await Promise.all(items.map(({ metadata }) => client.delete(GPU_INSTANCES, metadata)));
-  await waitFor('no instance', async () => (await client.list(GPU_INSTANCES, { namespace })).items.length === 0);
-  await berth[Symbol.asyncDispose]();
+  await endRenting(tenant, berth);
   await Promise.all(ends.map((end) => end()));
   await tenant[Symbol.asyncDispose]();
 });

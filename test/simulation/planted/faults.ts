@@ -117,7 +117,7 @@ export const PLANTED: readonly PlantedFault[] = [
   {
     name: 'the hours by which a clock was ahead are billed',
     file: 'controllers/gpu-instance/unrecorded.ts',
-    from: 'at: Math.min(at, began + notedAt)',
+    from: 'at: Math.min(at, wallTimeOf(this.#clock, notedAt))',
     to: 'at',
   },
   {
@@ -405,7 +405,7 @@ export const PLANTED: readonly PlantedFault[] = [
   {
     name: 'a device that a claim has counts as free',
     file: 'inventory/devices/device-group.ts',
-    from: 'holdersOf(id).length === 0 && !isTainted(device)',
+    from: '!holders.has(id) && !isTainted(device)',
     to: '!isTainted(device) && id !== ""',
   },
   {

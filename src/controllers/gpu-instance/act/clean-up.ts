@@ -13,7 +13,7 @@ import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gp
 import { meterEnded } from '../../../resources/instances/meter.ts';
 import { USAGE_RECORDS, type UsageRecord } from '../../../resources/usage-record.ts';
 import { keepHistory, keepLateHistory } from './keep-history.ts';
-import { podsOf } from './observe.ts';
+import { podsOf, whereOf } from './observe.ts';
 import { leaveLines, type Run } from './run.ts';
 import { othersThanInstances } from '../decide/pod/repair-patch.ts';
 import { withSilences } from '../decide/silences.ts';
@@ -115,10 +115,8 @@ export async function writeLateUsageRecords(run: Run): Promise<void> {
   const { deps, key, context } = run;
   for (const { instance, at } of deps.unrecorded.withKey(key)) {
     const pods = podsOf(deps, instance);
-    const pod = pods.find(({ metadata: { name } }) => name === instance.status?.podName);
-    const node = deps.stores.nodes.get(instance.status?.claim?.node ?? '');
     // Its node may be silent since a moment that no status says any more.
-    const { status = {}, metadata } = withSilences(instance, { node, pod }, at);
+    const { status = {}, metadata } = withSilences(instance, whereOf(deps, instance, pods), at);
     const end = status.ending === undefined ? at : meterEnded(status.ending);
     const final = { ...status, ...closedBill(status, end) };
     context.log.warn({ uid: metadata.uid, usage: final.usage }, 'Instance went without a usage record; writing it now');

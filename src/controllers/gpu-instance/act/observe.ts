@@ -75,6 +75,13 @@ function claimed({ config, stores }: InstanceDeps, stored: GpuInstance, pods: re
   return isCached ? stores.instances.complete(stored) : withClaimOf(stored, pod);
 }
 
+/** The pod of the current start and its node, undefined when they are gone, and the name of the node. */
+export function whereOf({ stores }: Pick<InstanceDeps, 'stores'>, { status }: GpuInstance, pods: readonly Pod[]) {
+  const pod = pods.find(({ metadata }) => metadata.name === status?.podName);
+  const nodeName = status?.claim?.node ?? pod?.spec?.nodeName;
+  return { pod, nodeName, node: nodeName === undefined ? undefined : stores.nodes.get(nodeName) };
+}
+
 /** Everything about an instance, from the caches. `knownPods`: its pods, where the run knows more than the caches. */
 export function observe(deps: InstanceDeps, stored: GpuInstance, knownPods: readonly Pod[] | undefined): WithStored {
   const { stores, clock } = deps;
@@ -82,9 +89,7 @@ export function observe(deps: InstanceDeps, stored: GpuInstance, knownPods: read
   const now = clock.now();
   const known = claimed(deps, stored, pods);
   const disk = diskFor(deps, known);
-  const pod = pods.find(({ metadata }) => metadata.name === known.status?.podName);
-  const nodeName = known.status?.claim?.node ?? pod?.spec?.nodeName;
-  const node = nodeName === undefined ? undefined : stores.nodes.get(nodeName);
+  const { pod, nodeName, node } = whereOf(deps, known, pods);
   const instance = withSilences(withDiskBack(known, disk), { node, pod }, now);
   const template = templateOf(deps, instance);
   const offered = looksAtOffers(instance) ? deps.inventory.cheapest(wishFor(instance)) : undefined;

@@ -39,8 +39,9 @@ export function withFinish({ instance, pod, now }: Pick<Observed, 'instance' | '
   const latest = Math.min(now, decided + GRACE_MS);
   const isEarlier = hasEnded(pod) && wasUnheard(status.silences, decided);
   // A clock that is behind makes no start free. The beginning may be heard of with the end.
-  const began = meterBegan(status) ?? (firstRunOf(pod) ?? Number.NaN) + behindMs(instance, pod);
-  const earliest = isEarlier && !Number.isNaN(began) ? began : Number.POSITIVE_INFINITY;
+  const ran = firstRunOf(pod);
+  const began = meterBegan(status) ?? (ran === undefined ? decided : ran + behindMs(instance, pod));
+  const earliest = isEarlier ? began : Number.POSITIVE_INFINITY;
   const known = Math.min(earliest, Date.parse(ending.finishedAt ?? ending.at));
   const finishedAt = new Date(Math.max(known, Math.min(finished, latest))).toISOString();
   return { ...instance, status: { ...status, ending: { ...ending, finishedAt } } };
