@@ -64,7 +64,15 @@ export function cgiModel(namespace: string, nodeName: string): { pod: Pod; servi
       spec: {
         nodeName,
         terminationGracePeriodSeconds: 0,
-        containers: [{ name: 'main', image: BUSYBOX_IMAGE, command, ports: [{ containerPort: 8000 }] }],
+        containers: [
+          {
+            name: 'main',
+            image: BUSYBOX_IMAGE,
+            command,
+            ports: [{ containerPort: 8000 }],
+            readinessProbe: { tcpSocket: { port: 8000 }, periodSeconds: 1 },
+          },
+        ],
       },
     },
     service: {

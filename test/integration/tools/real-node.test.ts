@@ -35,6 +35,7 @@ function podOf(name: string, image: string): Pod {
           name: 'main',
           image,
           command: ['sh', '-c', 'echo hello > /data/index.html; exec httpd -f -p 80 -h /data'],
+          readinessProbe: { tcpSocket: { port: 80 }, periodSeconds: 1 },
           resources: { limits: { 'nvidia.com/gpu': '1' } },
           volumeMounts: [{ name: 'data', mountPath: '/data' }],
         },

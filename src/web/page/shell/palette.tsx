@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { InstanceRecord, List } from '../../../wire/records.ts';
 import { ActionDialog, type ActionName, actionsOf } from '../instances/actions.tsx';
 import { Dialog } from '../parts/controls.tsx';
@@ -131,7 +131,8 @@ const KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘K' : 'Ctrl K';
 export function Search() {
   const [isOpen, setOpen] = useState(false);
   const [chosen, setChosen] = useState<Chosen>();
-  useEffect(() => {
+  // The keys work as soon as the button is seen: an effect would come a frame later, in a hidden page much later.
+  useLayoutEffect(() => {
     function onKey(event: KeyboardEvent): void {
       if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey)
         return;
