@@ -59,6 +59,8 @@ export class BlockSequencer {
   #started = false;
   /** No more can come, so the last block ends where the engine stopped. */
   #ending = false;
+  /** The engine ended a call before its arguments were whole. */
+  #hasHalfCall = false;
   #finished = false;
   #out = '';
   #error: ClientError | undefined;
@@ -339,7 +341,7 @@ export class BlockSequencer {
   /** Some servers write their last event also when they broke off. Half a call without a reason to stop is no answer. */
   finish(): void {
     if (this.#finished) return;
-    if (this.#stop === undefined && this.#queue.some(isHalfCall)) {
+    if (this.#stop === undefined && (this.#hasHalfCall || this.#queue.some(isHalfCall))) {
       this.fail(BROKE_OFF);
       return;
     }
@@ -429,6 +431,7 @@ export class BlockSequencer {
 
   #close(block: Block): void {
     block.sealed = true;
+    this.#hasHalfCall ||= isHalfCall(block);
     this.#queue.shift();
     this.#done.push(block.item);
     const isCut = this.#ending && this.#queue.length === 0 && this.#wasCut();

@@ -46,26 +46,27 @@ describe('a reason to stop that is none', () => {
 
 describe('half a call behind which a server writes the last event of its dialect, and no reason to stop', () => {
   const HALF = '{"city": "Par';
-  const halfOf: Partial<Record<Dialect, string>> = {
-    chat: ROLE + chunk(callDelta(0, { id: 'a', name: 'f', arguments: HALF })) + DONE,
-    messages:
-      sse({ type: 'message_start', message: {} }) +
-      sse({
-        type: 'content_block_start',
-        index: 0,
-        content_block: { type: 'tool_use', id: 'a', name: 'f', input: {} },
-      }) +
-      sse({ type: 'content_block_delta', index: 0, delta: { type: 'input_json_delta', partial_json: HALF } }) +
-      sse({ type: 'message_stop' }),
-  };
+  const call =
+    sse({ type: 'message_start', message: {} }) +
+    sse({ type: 'content_block_start', index: 0, content_block: { type: 'tool_use', id: 'a', name: 'f', input: {} } }) +
+    sse({ type: 'content_block_delta', index: 0, delta: { type: 'input_json_delta', partial_json: HALF } });
+  const stop = sse({ type: 'message_stop' });
+  const halves = {
+    'of chat': ['chat', ROLE + chunk(callDelta(0, { id: 'a', name: 'f', arguments: HALF })) + DONE],
+    'of messages': ['messages', call + stop],
+    'of messages, with the end of its block': ['messages', call + sse({ type: 'content_block_stop', index: 0 }) + stop],
+  } as const;
 
   it.each([
-    ['chat', 'messages'],
-    ['chat', 'responses'],
-    ['messages', 'chat'],
-    ['messages', 'responses'],
-  ] as const)('is told as cut: %s to %s', (from, to) => {
-    expect(translate(from, to, halfOf[from] ?? '')).toMatch(/broke off/);
+    ['of chat', 'messages'],
+    ['of chat', 'responses'],
+    ['of messages', 'chat'],
+    ['of messages', 'responses'],
+    ['of messages, with the end of its block', 'chat'],
+    ['of messages, with the end of its block', 'responses'],
+  ] as const)('is told as cut: %s, to %s', (half, to) => {
+    const [from, stream] = halves[half];
+    expect(translate(from, to, stream)).toMatch(/broke off/);
   });
 
   it('is what the model wrote where the server says so, and a whole call needs no reason', () => {
