@@ -14,6 +14,19 @@ export async function pool<T>(items: readonly T[], width: number, work: (item: T
   );
 }
 
+/** What a figure is to reach, and what keeps it from there. */
+export interface Aim {
+  least?: number;
+  most?: number;
+  cause: string;
+}
+
+/** The aim in words, and why the value misses it. A value that is not there misses. */
+export function judged({ least = -Infinity, most = Infinity, cause }: Aim, value: number): string {
+  const words = Number.isFinite(least) ? `≥ ${least}` : `≤ ${most}`;
+  return value >= least && value <= most ? words : `${words} (missed: ${cause})`;
+}
+
 export function ms(value: number): string {
   return `${Math.round(value)} ms`;
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runMain } from '../../../tools/lib/failure.ts';
 import { withCluster } from '../cluster.ts';
-import { ms, quantile } from '../figures.ts';
+import { judged, ms, quantile } from '../figures.ts';
 import { startApi } from '../gateway/berth.ts';
 import { cpuOf, freePort, type Running, start } from '../gateway/processes.ts';
 import { call, type Way } from './calls.ts';
@@ -24,6 +24,11 @@ const HONEST_MS = 500;
 const WARM_MS = 5000;
 /** Calls at once with which the engine is full, and no more. */
 const ALONE_WIDTH = 64;
+const TIMES = {
+  most: 2,
+  cause: 'an engine reads a prompt to its end before the next, and a core without time is late',
+};
+const ENGINE = { least: 95, cause: 'the engine had nothing to read for some steps' };
 const HONEST_FROM = '127.0.0.1';
 const FLOOD_FROM = '127.0.0.2';
 
@@ -130,9 +135,9 @@ async function measure(make: (engine: number) => Promise<Gateway>): Promise<void
       const quiet = await feel(engine, gateway);
       const { felt, said } = await flooded(engine, gateway);
       const ratio = quantile(felt.times, 0.99) / quantile(quiet.times, 0.99);
-      const part = ((100 * felt.tokens) / most).toFixed(0);
+      const part = (100 * felt.tokens) / most;
       console.log(
-        `| ${[gateway.name, cells(quiet), cells(felt), ratio.toFixed(1), `${part} %`, `${felt.cpu.toFixed(0)} %`].join(' | ')} |`,
+        `| ${[gateway.name, cells(quiet), cells(felt), ratio.toFixed(1), `${part.toFixed(0)} %`, `${felt.cpu.toFixed(0)} %`, judged(TIMES, ratio), judged(ENGINE, part)].join(' | ')} |`,
       );
       console.error(`${gateway.name}: the flooder, ${said.trim()}`);
     } finally {
@@ -151,9 +156,9 @@ await runMain(() =>
         .join(' ')}\n`,
     );
     console.log(
-      '| gateway | first token, quiet, p50 / p99 | under the flood | p99, times quiet | tokens of the engine, of what it does when full without a gateway | CPU of a core |',
+      '| gateway | first token, quiet, p50 / p99 | under the flood | p99, times quiet | tokens of the engine, of what it does when full without a gateway | CPU of a core | times, to reach | engine, to reach |',
     );
-    console.log('|---|---|---|---|---|---|');
+    console.log('|---|---|---|---|---|---|---|---|');
     await measure(async (engine) => {
       const { port, tokens, running } = await startApi(kubeconfig, engine, 2);
       const [honest, flood] = tokens.map((token) => ({ authorization: `Bearer ${token}` }));

@@ -9,7 +9,7 @@ import { runMain } from '../../../tools/lib/failure.ts';
 import { startBerthTarget } from './berth.ts';
 import { benchPrefix } from './prefix/index.ts';
 import { cpuOf, freePort, peakMemory, start } from './processes.ts';
-import { table } from './table.ts';
+import { aimsTable, table } from './table.ts';
 import type { Target } from './target.ts';
 
 /**
@@ -129,6 +129,9 @@ async function main(kubeconfig: string): Promise<void> {
     for (const target of targets) if (target.name !== 'direct') memory.set(target.name, await slowStreams(target));
     console.log(`load average at the start: ${loadAtStart}\n`);
     console.log(table(targets, measured, memory));
+    const rivals = targets.flatMap(({ name }) => (name.includes('cache-aware') ? [name] : []));
+    const berth = targets.find(({ name }) => name.includes('Berth'))?.name ?? '';
+    console.log(`\n${aimsTable({ berth, bare: BARE, rivals }, measured)}`);
   } finally {
     for (const { running } of started) await running.stop();
   }

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { loadavg } from 'node:os';
+import { cpus, loadavg } from 'node:os';
 import { Pool } from 'undici';
 import { WebSocket } from 'ws';
 import { runMain } from '../../../tools/lib/failure.ts';
 import { withCluster } from '../cluster.ts';
-import { quantile } from '../figures.ts';
+import { type Aim, judged, quantile } from '../figures.ts';
 import { makePlace, type Place, type Way } from './place.ts';
 
 // Ports of instances through Berth, beside connections to the address of the pod, and such through a bare relay, in turns:
@@ -80,11 +80,28 @@ async function page({ url, headers }: Way): Promise<number> {
 }
 
 type Format = (ms: number) => string;
+
+interface Figure {
+  /** Milliseconds. */
+  measure: (way: Way) => Promise<number>;
+  format: Format;
+  /** Of Berth: milliseconds over the address of the pod, or how many times as long. */
+  aim: { over: Aim } | { over?: undefined; times: Aim };
+}
+
 const asMs: Format = (ms) => `${ms.toFixed(2)} ms`;
 const asRate: Format = (ms) => `${((LARGE_MIB / ms) * 1000).toFixed(0)} MiB/s`;
 
+/** Client, Berth and instance have these cores between them. */
+const ARE_FEW = cpus().length <= 2;
+const MOST_TIMES = 1.3;
+const CAUSE = 'it passes the api role and, by TLS, the helper in the pod, which share the cores of client and instance';
+/** On few cores each process that a message wakes adds its time, so the aim for one is in milliseconds over direct. */
+const ECHO = ARE_FEW ? { over: { most: 0.4, cause: CAUSE } } : { times: { most: MOST_TIMES, cause: CAUSE } };
+const TIMES = { times: { most: MOST_TIMES, cause: CAUSE } };
+
 /** Prints the medians of rounds in which the ways take turns, after one that does not count. */
-async function row(name: string, ways: readonly Way[], measure: (way: Way) => Promise<number>, format: Format) {
+async function row(name: string, ways: readonly Way[], { measure, format, aim }: Figure): Promise<void> {
   const all = ways.map((): number[] => []);
   for (let round = 0; round <= rounds; round += 1) {
     for (const [index, way] of ways.entries()) {
@@ -95,9 +112,9 @@ async function row(name: string, ways: readonly Way[], measure: (way: Way) => Pr
   const medians = all.map((values) => quantile(values, 0.5));
   const [berth = Number.NaN, relay = Number.NaN, direct = Number.NaN] = medians;
   const ratio = berth / direct;
-  const aim = `≤ 1.3${ratio > 1.3 ? ' (missed)' : ''}`;
+  const verdict = aim.over === undefined ? judged(aim.times, ratio) : `${judged(aim.over, berth - direct)}, ms over`;
   const ratios = [ratio, relay / direct].map((value) => value.toFixed(2));
-  console.log(`| ${[name, ...medians.map(format), ...ratios, aim].join(' | ')} |`);
+  console.log(`| ${[name, ...medians.map(format), ...ratios, verdict].join(' | ')} |`);
 }
 
 async function measureAll({ berth, relay, direct }: Place): Promise<void> {
@@ -105,9 +122,9 @@ async function measureAll({ berth, relay, direct }: Place): Promise<void> {
   console.log('| figure | Berth | relay | pod address | times, Berth | times, relay | to reach |');
   console.log('|---|---|---|---|---|---|---|');
   const ways = [berth, relay, direct];
-  await row('WebSocket, 64 bytes there and back', ways, echo, asMs);
-  await row(`WebSocket, ${LARGE_MIB} MiB out`, ways, large, asRate);
-  await row('page of 1 KiB', ways, page, asMs);
+  await row('WebSocket, 64 bytes there and back', ways, { measure: echo, format: asMs, aim: ECHO });
+  await row(`WebSocket, ${LARGE_MIB} MiB out`, ways, { measure: large, format: asRate, aim: TIMES });
+  await row('page of 1 KiB', ways, { measure: page, format: asMs, aim: TIMES });
 }
 
 await runMain(() =>
