@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -7,6 +10,9 @@ import { type KubeObject, NAMESPACES, type ResourceType } from '../../../src/kub
 import { GPU_INSTANCES, type GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { TENANT_POLICIES, type TenantPolicySpec } from '../../../src/resources/tenants/tenant-policy.ts';
 import { addFleet, type Fleet } from '../../faults/support/fleet.ts';
+import { account, BERTH_EDIT, tokenOf } from '../../support/accounts.ts';
+import { addRentalFlow } from '../../support/rental-flow.ts';
+import { writeKubeconfigOf } from '../../support/role-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { pool } from '../figures.ts';
 import { type RunningController, startController } from './process.ts';
@@ -19,6 +25,8 @@ export const OWN_NAMESPACE = 'default';
 /** A tenant with a fleet of its own, and a controller process. */
 export interface BenchPlace extends AsyncDisposable {
   readonly client: KubeClient;
+  /** Makes instances and pods. The API server gives administrators other places than tenants. */
+  readonly tenant: KubeClient;
   readonly namespace: string;
   readonly fleet: Fleet;
   readonly controller: RunningController;
@@ -34,6 +42,18 @@ export function names(prefix: string, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
 }
 
+async function tenantOf(client: KubeClient, kubeconfig: string, namespace: string): Promise<KubeClient> {
+  const pods = { apiGroups: [''], resources: ['pods'], verbs: ['create'] };
+  await account(client, namespace, 'tenant', [...BERTH_EDIT, pods]);
+  const folder = await mkdtemp(join(tmpdir(), 'berth-bench-'));
+  const token = await tokenOf(client, namespace, 'tenant', []);
+  const connection = await loadKubeConfig({
+    kubeconfig: await writeKubeconfigOf(join(folder, 'tenant'), kubeconfig, token),
+  });
+  await rm(folder, { recursive: true });
+  return createKubeClient(connection, { clock: systemClock() });
+}
+
 export async function openPlace(options: {
   kubeconfig: string;
   nodes: number;
@@ -47,6 +67,8 @@ export async function openPlace(options: {
   const objects = { instances: 100_000, sshKeys: 100_000, templates: 100_000 };
   const spec = { namespaceLabels: { 'kubernetes.io/metadata.name': namespace }, objects };
   await client.create(TENANT_POLICIES, { metadata: { name: namespace }, spec: spec as unknown as TenantPolicySpec });
+  await addRentalFlow(client);
+  const tenant = await tenantOf(client, kubeconfig, namespace);
   const fleet = await addFleet(client, namespace, { nodes, gpusPerNode });
   const controller = await startController(kubeconfig, OWN_NAMESPACE);
 
@@ -59,6 +81,7 @@ export async function openPlace(options: {
 
   return {
     client,
+    tenant,
     namespace,
     fleet,
     controller,
@@ -66,7 +89,7 @@ export async function openPlace(options: {
     rent(name, wanted = {}) {
       const gpu = { product: fleet.product, count: 1 };
       const whole = { ...wanted, gpu } as GpuInstanceSpec;
-      return client.create(GPU_INSTANCES, { metadata: { namespace, name }, spec: whole });
+      return tenant.create(GPU_INSTANCES, { metadata: { namespace, name }, spec: whole });
     },
     clear,
     async [Symbol.asyncDispose]() {
@@ -75,6 +98,7 @@ export async function openPlace(options: {
       await client.delete(TENANT_POLICIES, { name: namespace });
       await client.delete(NAMESPACES, { name: namespace });
       await fleet[Symbol.asyncDispose]();
+      await tenant.close();
       await client.close();
     },
   };
