@@ -24,10 +24,8 @@ const HONEST_MS = 500;
 const WARM_MS = 5000;
 /** Calls at once with which the engine is full, and no more. */
 const ALONE_WIDTH = 64;
-const TIMES = {
-  most: 2,
-  cause: 'an engine reads a prompt to its end before the next, and a core without time is late',
-};
+/** At its 99th percentile a call waits for 0.99 of a prompt of the same length, and then for its own. */
+const TIMES = { most: 2, cause: 'the engine reads a prompt to its end before the next, so 2.0 is the least' };
 const ENGINE = { least: 95, cause: 'the engine had nothing to read for some steps' };
 const HONEST_FROM = '127.0.0.1';
 const FLOOD_FROM = '127.0.0.2';
