@@ -366,16 +366,17 @@ function refusalOf(counted: Iterable<Counted>, claim: Claim, now: number): Budge
 function roomIn(counted: ReadonlyMap<string, Counted>, now: number): BudgetRoom {
   const drawnBy = (claim: Claim): Counted[] => ownersOf(claim).flatMap((owner) => counted.get(owner) ?? []);
   const taken = new Map<string, Spending>();
-  const takes = (claim: Claim): boolean => {
-    const wants = drawnBy(claim).map(({ owner, budget, month, account }) => {
-      const wanted = firstHour(claim, month, now);
-      const reserved = new Spending().addAll(account.reserved).addAll(taken.get(owner) ?? new Spending());
-      const full = lineWithoutRoom(linesOf(budget, { ...account, reserved }, wanted), wanted);
-      return { owner, wanted, hasRoom: full === undefined };
-    });
-    if (!wants.every(({ hasRoom }) => hasRoom)) return false;
-    for (const { owner, wanted } of wants) taken.set(owner, (taken.get(owner) ?? new Spending()).addAll(wanted));
-    return true;
+  return {
+    has: (claim) =>
+      drawnBy(claim).every(({ owner, budget, month, account }) => {
+        const wanted = firstHour(claim, month, now);
+        const reserved = new Spending().addAll(account.reserved).addAll(taken.get(owner) ?? new Spending());
+        return lineWithoutRoom(linesOf(budget, { ...account, reserved }, wanted), wanted) === undefined;
+      }),
+    take(claim) {
+      for (const { owner, month } of drawnBy(claim))
+        taken.set(owner, (taken.get(owner) ?? new Spending()).addAll(firstHour(claim, month, now)));
+    },
+    stopOf: (claim) => refusalOf(drawnBy(claim), claim, now)?.stop,
   };
-  return { takes, stopOf: (claim) => refusalOf(drawnBy(claim), claim, now)?.stop };
 }

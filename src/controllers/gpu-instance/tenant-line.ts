@@ -19,15 +19,19 @@ import type { WaitingLine } from './waiting-line.ts';
 
 interface Deps {
   inventory: Pick<Inventory, 'heldBy' | 'onRelease' | 'assumedIn' | 'classes' | 'candidates'>;
-  line: Pick<WaitingLine, 'add' | 'placesIn'>;
+  line: Pick<WaitingLine, 'add' | 'hasPlaceFor' | 'placesIn'>;
   stores: Pick<ControllerStores, 'tenantLimits' | 'namespaces' | 'instances' | 'quotas' | 'disks'>;
   ceilingsOf: LimitOf;
 }
 
+/** Room for one after another, as far as there is room for all of them together. */
+export interface Room<T> {
+  has: (wanted: T) => boolean;
+  take: (wanted: T) => void;
+}
+
 /** What room budgets have. */
-export interface BudgetRoom {
-  /** Takes room for one claim after another, as far as there is room for all of them together. */
-  takes: (claim: Claim) => boolean;
+export interface BudgetRoom extends Room<Claim> {
   /** What leaves a claim no room, as its refusal said it; undefined when there is room for it alone. */
   stopOf: (claim: Claim) => string | undefined;
 }
@@ -70,26 +74,27 @@ function asking({ request, gpus = [], over = [] }: TenantWaiter, but: GpuShare |
   };
 }
 
-/** Takes what is asked for, as far as there is room for all of it together. The same is not asked for in vain twice. */
-function takerOf<T>(refuses: (taken: readonly T[], wanted: T) => boolean): (wanted: T) => boolean {
+/** The same is not asked for in vain twice. */
+function roomOf<T>(refuses: (taken: readonly T[], wanted: T) => boolean): Room<T> {
   const taken: T[] = [];
   const refused = new Set<string>();
-  return (wanted) => {
-    const text = JSON.stringify(wanted);
-    if (refused.has(text)) return false;
-    if (refuses(taken, wanted)) {
+  return {
+    has(wanted) {
+      const text = JSON.stringify(wanted);
+      if (refused.has(text)) return false;
+      if (!refuses(taken, wanted)) return true;
       refused.add(text);
       return false;
-    }
-    taken.push(wanted);
-    return true;
+    },
+    take: (wanted) => void taken.push(wanted),
   };
 }
 
 /**
  * The instances that a ceiling, a budget or a quota of their tenant refused. They hold up nobody in the waiting line. Those
  * that their tenant has room for again are let go: they stand in the waiting line by the time that they have waited, before
- * anybody behind them has a turn, until they had one turn each. A claim that the tenant gives back lets them go, a quota
+ * anybody behind them has a turn, until they had one turn each. Those for whom there is no place take no room from others
+ * of the tenant. A claim that the tenant gives back lets them go, a quota
  * that changes, each look at its budgets, and each claim of a younger one of the tenant. A change of its ceilings wakes
  * them all, and so does one of the offers that serve them: another offer, or another price, may be one that its tenant has
  * room for. Other tenants are never looked at.
@@ -98,7 +103,7 @@ export class TenantLine {
   readonly #deps: Deps;
   /** By namespace, then by key. */
   readonly #waiters = new Map<string, Map<string, Known>>();
-  /** Keys of those that were let go, and that room is taken for until it is known what became of them. */
+  /** Keys of those that were let go, until it is known what became of them. */
   readonly #going = new Set<string>();
   /** The offers that the waiters were looked at with last. */
   #classes: object | undefined;
@@ -216,11 +221,11 @@ export class TenantLine {
   serve(namespace: string, before?: GpuInstance): void {
     const waiters = this.#inOrder(namespace, before);
     if (waiters.length === 0) return;
-    const takes = this.#takesGpus(namespace);
+    const room = this.#gpuRoom(namespace);
     for (const [key, waiter] of waiters) {
-      const found = waiter.gpus?.find(takes);
+      const found = waiter.gpus?.find(room.has);
       // What is refused still must not hold up others that want it.
-      if (found !== undefined) this.#letGo(key, waiter, found);
+      if (found !== undefined && this.#letGo(key, waiter, found)) room.take(found);
     }
     this.#serveDisks(namespace, before);
   }
@@ -247,12 +252,13 @@ export class TenantLine {
    * budgets stops than they say.
    * @param before only those that have waited longer than this one
    */
-  serveBudget(namespace: string, { takes, stopOf }: BudgetRoom, before?: GpuInstance): void {
+  serveBudget(namespace: string, { has, take, stopOf }: BudgetRoom, before?: GpuInstance): void {
     for (const [key, waiter] of this.#inOrder(namespace, before)) {
       const over = waiter.over?.filter((one) => 'claim' in one) ?? [];
-      const found = over.find(({ claim }) => takes(claim));
-      if (found !== undefined) this.#letGo(key, waiter, found);
-      else if (over.some(({ claim, stop }) => (stopOf(claim) ?? stop) !== stop)) this.#wake?.(key);
+      const found = over.find(({ claim }) => has(claim));
+      if (found !== undefined) {
+        if (this.#letGo(key, waiter, found)) take(found.claim);
+      } else if (over.some(({ claim, stop }) => (stopOf(claim) ?? stop) !== stop)) this.#wake?.(key);
     }
   }
 
@@ -267,12 +273,13 @@ export class TenantLine {
     if (waiters.length === 0) return;
     const quotas = this.#deps.stores.quotas.by('namespace', namespace);
     const coming = amountsOf(this.#deps, namespace);
-    const takes = takerOf<Amounts>(
+    const room = roomOf<Amounts>(
       (taken, wanted) => quotaRefusal(quotas, wanted, taken.reduce(addAmounts, coming)) !== undefined,
     );
     for (const [key, waiter] of waiters) {
-      const found = waiter.over?.find((one) => 'amounts' in one && takes(one.amounts));
-      if (found !== undefined) this.#letGo(key, waiter, found);
+      const over = waiter.over?.filter((one) => 'amounts' in one) ?? [];
+      const found = over.find(({ amounts }) => room.has(amounts));
+      if (found !== undefined && this.#letGo(key, waiter, found)) room.take(found.amounts);
     }
   }
 
@@ -281,23 +288,30 @@ export class TenantLine {
     this.serve(namespace);
     this.#serveQuotas(namespace);
     // Whether one may start says its own look: until then it holds up nobody.
-    const takes = this.#takesGpus(namespace);
+    const room = this.#gpuRoom(namespace);
     for (const [key, { unbilled }] of this.#inOrder(namespace)) {
-      if (unbilled !== undefined && takes(unbilled)) this.#wake?.(key);
+      if (unbilled === undefined || !room.has(unbilled)) continue;
+      room.take(unbilled);
+      this.#wake?.(key);
     }
   }
 
-  #takesGpus(namespace: string): (wanted: GpuShare) => boolean {
+  #gpuRoom(namespace: string): Room<GpuShare> {
     const limit = this.#deps.ceilingsOf(namespace);
     const held = gpusOf(this.#deps, namespace);
-    return takerOf<GpuShare>((taken, wanted) => gpuRefusal(limit, [...held, ...taken], wanted) !== undefined);
+    return roomOf<GpuShare>((taken, wanted) => gpuRefusal(limit, [...held, ...taken], wanted) !== undefined);
   }
 
-  /** @param found of what was refused, what there is room for now */
-  #letGo(key: string, waiter: TenantWaiter, found?: GpuShare | OverMeans): void {
-    this.#deps.line.add(key, waiter.instance, asking(waiter, found));
+  /**
+   * @param found of what was refused, what there is room for now
+   * @returns whether there is a place for it
+   */
+  #letGo(key: string, waiter: TenantWaiter, found?: GpuShare | OverMeans): boolean {
+    const { line } = this.#deps;
+    line.add(key, waiter.instance, asking(waiter, found));
     this.#going.add(key);
     this.#wake?.(key);
+    return line.hasPlaceFor(key);
   }
 
   /** Who waits, who has waited longest first; nobody while this replica does not lead. */

@@ -256,6 +256,14 @@ export class WaitingLine {
     return first;
   }
 
+  /** Whether a place is free for an instance of the line, or becomes free, or others would make one. */
+  hasPlaceFor(key: string): boolean {
+    this.#refresh();
+    const waiter = this.#waiters.get(key);
+    if (waiter === undefined) return false;
+    return this.#isFree(waiter) || (waiter.request.type === 'OnDemand' && this.#find(waiter, true) !== undefined);
+  }
+
   /** The first instances that free places would serve, in order; no more of them than there are places. */
   ready(): string[] {
     this.#refresh();

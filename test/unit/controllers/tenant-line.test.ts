@@ -124,6 +124,34 @@ describe('an instance that waits for a ceiling of its tenant', () => {
     expect(nodeOf('old')).toBeDefined();
   });
 
+  test('comes before those behind it also while one of its tenant that waits longer has no place', async () => {
+    const l4 = (count: number) => ({ gpu: { count, product: L4 } });
+    const nodes = [
+      gpuNode('a'),
+      ...['b', 'c'].map((name) => gpuNode(name, { labels: { 'nvidia.com/gpu.product': L4 } })),
+    ];
+    const { waits, release, reconcile, nodeOf, reasonOf, namespaces } = worldOf({ gpus: [{ max: 8 }] }, nodes);
+    for (const name of ['third', 'elsewhere'])
+      namespaces.upsert({ metadata: { name, uid: `uid-${name}`, resourceVersion: '1' } });
+    waits('owner', 1, l4(8));
+    waits('older', 2, { gpu: { count: 2, product: A100 } });
+    waits('old', 3, l4(8));
+    for (const name of ['owner', 'older', 'old']) await reconcile(name);
+    expect([reasonOf('older'), reasonOf('old')]).toEqual(['TenantLimit', 'TenantLimit']);
+    waits('taker', 4, { gpu: { count: 8, product: A100 } }, 'other');
+    waits('another', 4, l4(8), 'third');
+    waits('young', 5, l4(8), 'elsewhere');
+    await reconcile('taker', 'other');
+    await reconcile('another', 'third');
+    await reconcile('young', 'elsewhere');
+    expect(nodeOf('young', 'elsewhere')).toBeUndefined();
+    release('owner');
+    await reconcile('young', 'elsewhere');
+    expect(nodeOf('young', 'elsewhere')).toBeUndefined();
+    await reconcile('old');
+    expect(nodeOf('old')).toBeDefined();
+  });
+
   test('is not woken for what others leave for its tenant, also before a status says so, and is when that is left', async () => {
     const { waits, reconcile, instances, inventory, line, deps, reasonOf, woken } = worldOf({ gpus: [{ max: 8 }] });
     waits('owner', 1, EIGHT);
