@@ -11,6 +11,7 @@ import { ROOT } from '../../tools/lib/paths.ts';
 const PICTURES = process.env['BERTH_PICTURES'] ?? join(ROOT, '.berth/pictures');
 
 const THEMES = ['light', 'dark'] as const;
+type Theme = (typeof THEMES)[number];
 /** A phone, a tablet, a laptop and a screen, in CSS pixels. */
 const WIDTHS = [390, 768, 1180, 1440] as const;
 /** Of a picture, in CSS pixels. */
@@ -46,11 +47,19 @@ export async function signOut(page: Page): Promise<void> {
 }
 
 /** @param url of the api role */
-export async function openDashboard(url: string): Promise<DashboardView> {
+export async function openDashboard(
+  url: string,
+  own: { size: typeof SIZE; theme: Theme } = { size: SIZE, theme: 'light' },
+): Promise<DashboardView> {
   mkdirSync(PICTURES, { recursive: true });
   const browser = await launchBrowser();
   // A colour that is on its way to the other theme has no contrast.
-  const page = await browser.newPage({ viewport: SIZE, reducedMotion: 'reduce', ignoreHTTPSErrors: true });
+  const page = await browser.newPage({
+    viewport: own.size,
+    colorScheme: own.theme,
+    reducedMotion: 'reduce',
+    ignoreHTTPSErrors: true,
+  });
   page.setDefaultTimeout(STEP_MS);
   const [requested, answers, complaints]: [string[], string[], string[]] = [[], [], []];
   page.on('request', (request) => requested.push(request.url()));
@@ -67,12 +76,12 @@ export async function openDashboard(url: string): Promise<DashboardView> {
     await page.setViewportSize(size);
     await page.evaluate(PAINTED);
   }
-  async function inThemes(look: (theme: (typeof THEMES)[number]) => Promise<void>): Promise<void> {
+  async function inThemes(look: (theme: Theme) => Promise<void>): Promise<void> {
     for (const colorScheme of THEMES) {
       await page.emulateMedia({ colorScheme });
       await look(colorScheme);
     }
-    await page.emulateMedia({ colorScheme: 'light' });
+    await page.emulateMedia({ colorScheme: own.theme });
   }
   return {
     page,
@@ -108,7 +117,7 @@ export async function openDashboard(url: string): Promise<DashboardView> {
           await page.screenshot({ path, animations: 'disabled' });
         });
       }
-      await page.setViewportSize(SIZE);
+      await page.setViewportSize(own.size);
     },
     [Symbol.asyncDispose]: () => browser.close(),
   };

@@ -30,10 +30,9 @@ export interface TestNamespace extends AsyncDisposable {
 }
 
 /** A namespace of the shared test cluster, with a client of its own. It is deleted when the test ends. */
-export async function testNamespace(): Promise<TestNamespace> {
+export async function testNamespace(name = `test-${randomBytes(5).toString('hex')}`): Promise<TestNamespace> {
   const connection = await loadKubeConfig({ kubeconfig: inject('cluster').kubeconfig });
   const client = createKubeClient(connection, { clock: systemClock() });
-  const name = `test-${randomBytes(5).toString('hex')}`;
   await client.create(NAMESPACES, { metadata: { name } });
   const made = [name];
   return {
