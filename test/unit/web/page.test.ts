@@ -519,6 +519,19 @@ describeWith('chromium')('the page', () => {
     await page.unroute('**/api/v1/instances');
   });
 
+  it('has its places in five groups', async () => {
+    await page.goto(`${url}/dashboard/usage`);
+    const places = page.getByRole('navigation', { name: 'Main' });
+    await places.getByRole('link', { name: 'Fleet' }).waitFor();
+    const named = (name: string) => places.getByRole('list', { name, exact: true }).getByRole('link').allInnerTexts();
+    expect(await places.getByRole('list').count()).toBe(5);
+    expect(await named('Compute')).toEqual(['Instances', 'Rent', 'Templates']);
+    expect(await named('Models')).toEqual(['Models']);
+    expect(await named('Billing')).toEqual(['Usage']);
+    expect(await named('Settings')).toEqual(['SSH keys', 'Registries', 'API keys']);
+    expect(await named('Operator')).toEqual(['Fleet']);
+  });
+
   it('finds pages and instances by words, and shows another project, by keyboard', async () => {
     await page.goto(`${url}/dashboard/usage`);
     await accountOf(page).waitFor();

@@ -16,7 +16,7 @@ const GROUPS: readonly { title: string; places: readonly Place[] }[] = [
       { name: 'templates', to: '/dashboard/templates', title: 'Templates' },
     ],
   },
-  { title: 'Inference', places: [{ name: 'models', to: '/dashboard/models', title: 'Models' }] },
+  { title: 'Models', places: [{ name: 'models', to: '/dashboard/models', title: 'Models' }] },
   { title: 'Billing', places: [{ name: 'usage', to: '/dashboard/usage', title: 'Usage' }] },
   {
     title: 'Settings',
