@@ -13,6 +13,7 @@ import { buildPage } from '../../../tools/lib/page.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
 import { launchBrowser, STEP_MS } from '../../support/browser/browser.ts';
 import { crowded } from '../../support/browser/crowded.ts';
+import { tabTo } from '../../support/browser/tab-to.ts';
 import { accountOf } from '../../support/dashboard-view.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
@@ -83,22 +84,6 @@ describeWith('chromium')('the page', () => {
     await page.getByLabel('Kubernetes token').fill('opaque');
     await page.getByRole('button', { name: 'Sign in' }).click();
     await accountOf(page).waitFor();
-  }
-
-  /** Presses Tab until what has the focus has this id, label or text, and is in sight. */
-  async function tabTo(name: string): Promise<void> {
-    const focused = `(() => {
-      const { activeElement: one } = document;
-      const box = one.getBoundingClientRect();
-      const isSeen = box.bottom > 0 && box.top < innerHeight;
-      return isSeen && [one.id, one.getAttribute('aria-label'), one.innerText?.trim()];
-    })()`;
-    for (let presses = 0; presses < 150; presses += 1) {
-      const names = await page.evaluate<(string | null)[] | false>(focused);
-      if (names !== false && names.includes(name)) return;
-      await page.keyboard.press('Tab');
-    }
-    throw new Error(`The Tab key leads nowhere to ${name}.`);
   }
 
   beforeAll(async () => {
@@ -648,34 +633,34 @@ describeWith('chromium')('the page', () => {
     await page.context().clearCookies();
     await page.goto(`${url}/dashboard`);
     await page.getByLabel('Kubernetes token').waitFor();
-    await tabTo('token');
+    await tabTo(page, 'token');
     await page.keyboard.type('opaque');
     await page.keyboard.press('Enter');
     await accountOf(page).waitFor();
     await page.getByRole('link', { name: 'Rent a GPU' }).waitFor();
-    await tabTo('Rent a GPU');
+    await tabTo(page, 'Rent a GPU');
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Rent 1 × NVIDIA-L4' }).waitFor();
-    await tabTo('Rent 1 × NVIDIA-L4');
+    await tabTo(page, 'Rent 1 × NVIDIA-L4');
     await page.keyboard.press('Enter');
     await page.locator('#rent').waitFor();
-    await tabTo('rent-name');
+    await tabTo(page, 'rent-name');
     await page.keyboard.type('by keys');
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Rename' }).waitFor();
     expect(rented).toEqual([expect.objectContaining({ ask_id: 7, name: 'by keys' })]);
-    await tabTo('Rename');
+    await tabTo(page, 'Rename');
     await page.keyboard.press('Enter');
     await page.locator('#action').waitFor();
-    await tabTo('action-field');
+    await tabTo(page, 'action-field');
     await page.keyboard.press('ControlOrMeta+a');
     await page.keyboard.type('renamed');
     await page.keyboard.press('Enter');
     await page.locator('#action').waitFor({ state: 'detached' });
     expect(patches.splice(0).at(-1)).toMatchObject({ spec: { displayName: 'renamed' } });
-    await tabTo('account');
+    await tabTo(page, 'account');
     await page.keyboard.press('Enter');
-    await tabTo('Sign out');
+    await tabTo(page, 'Sign out');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     for (const path of ['offers/search', 'instances']) await page.unroute(`**/api/v1/${path}`);
