@@ -325,7 +325,7 @@ describeWith(
     await house.client.create(GPU_INSTANCES, { metadata, spec } as never);
     await both(async (guest) => {
       const { page, project } = guest;
-      await page.locator('.state.interrupted').waitFor();
+      await page.locator('.state.interrupted', { hasText: /place \d in line$/ }).waitFor();
       const id = page.url().split('/').at(-1);
       await waitFor('its pod to be gone, whose log was kept', async () => {
         const { items } = await project.client.list(PODS, { namespace: project.name });
@@ -447,7 +447,8 @@ describeWith(
         await page.getByRole('button', { name: 'Delete' }).click();
         await page.locator('#action').getByRole('button', { name: 'Delete' }).click();
         await page.getByRole('heading', { name: 'This instance is gone' }).waitFor({ timeout: 60_000 });
-        await page.getByText(/^It cost \$0\.\d+ in all\.$/).waitFor();
+        expect(await page.locator('.toast').count()).toBe(0);
+      await page.getByText(/^It cost \$0\.\d+ in all\.$/).waitFor();
         await look(guest, 'journey-gone');
         expect((await project.client.list(GPU_INSTANCES, { namespace: project.name })).items).toEqual([]);
         expect(view.complaints.filter((text) => !/status of (?:401|403|404|409)/.test(text))).toEqual([]);

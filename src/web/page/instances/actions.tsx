@@ -64,7 +64,7 @@ function actionOf(name: ActionName, instance: InstanceRecord): Action {
       title: 'Stop this instance?',
       button: 'Stop',
       says: `Programs end and the GPUs are free for others. You pay no GPU time until you start it again, for which a place must be free. ${diskAtStop(instance)}`,
-      done: 'Stops',
+      done: `Stopping ${titleOf(instance)}`,
       isDangerous: losesFilesAtStop(instance),
       body: () => ({ state: 'stopped' }),
     },
@@ -72,7 +72,7 @@ function actionOf(name: ActionName, instance: InstanceRecord): Action {
       title: 'Start this instance?',
       button: 'Start',
       says: `It needs a free place, and ${COSTS_FROM}.`,
-      done: 'Starts',
+      done: `Starting ${titleOf(instance)}`,
       body: () => ({ state: 'running' }),
     },
     delete: {
@@ -82,7 +82,7 @@ function actionOf(name: ActionName, instance: InstanceRecord): Action {
         instance.disk_policy === 'retain'
           ? 'Programs end and the instance is gone. Its disk is kept. This cannot be undone.'
           : 'Programs end, and the instance and its disk are gone. This cannot be undone.',
-      done: 'Is being deleted',
+      done: `Deleting ${titleOf(instance)}`,
       isDangerous: true,
     },
   };

@@ -5,7 +5,7 @@ import { useCallback, useState } from 'preact/hooks';
 import { useFollow } from '../calls/follow.ts';
 import { Alert, Link } from '../parts/controls.tsx';
 import { duration, gpus, localTimes, memory, money, titleOf } from '../parts/words.ts';
-import { now, spent } from '../state.ts';
+import { note, now, spent } from '../state.ts';
 import { useRead } from '../parts/use-read.ts';
 import { Actions } from './actions.tsx';
 import { Charts } from './charts.tsx';
@@ -104,7 +104,7 @@ function Whole({ instance }: { instance: InstanceRecord }) {
       {message !== '' && instance.reason !== 'Running' && <p class="said">{localTimes(message, now.value)}</p>}
       {warnings.map((warning) => (
         <p class="warning" key={warning}>
-          {localTimes(warning, now.value)}
+          {localTimes(warning.replace(/^install_monitoring\b/, 'Monitoring'), now.value)}
         </p>
       ))}
       <Connect instance={instance} />
@@ -145,8 +145,10 @@ export function InstanceView({ id }: { id: string }) {
   const [instance, setInstance] = useState<InstanceRecord>();
   const [isGone, setGone] = useState(false);
   const onEvent = useCallback(({ type, data }: { type: string; data: unknown }) => {
-    if (type === 'deleted') setGone(true);
-    else {
+    if (type === 'deleted') {
+      note.value = '';
+      setGone(true);
+    } else {
       const found = data as InstanceRecord;
       setInstance((before) => {
         if (before !== undefined && before.billed_since !== found.billed_since) spent();

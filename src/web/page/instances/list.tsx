@@ -123,7 +123,7 @@ export function State({ instance }: { instance: Pick<InstanceRecord, 'state' | '
   return (
     <span class={`state ${state}`}>
       {STATES[state]}
-      {place !== null && ` · ${place} in line`}
+      {place !== null && ` · place ${place} in line`}
     </span>
   );
 }

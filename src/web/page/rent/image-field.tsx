@@ -49,6 +49,7 @@ export function ImageField(props: {
   const known = useOnNode(asked, offer);
   return (
     <>
+      <Field label="Image" help={helpOf(known.get(field.value), field.value === '', hasTemplate)} {...field} />
       <div class="images" role="group" aria-label="Common images">
         {choices.map(({ name, image }) => (
           <button
@@ -63,7 +64,6 @@ export function ImageField(props: {
           </button>
         ))}
       </div>
-      <Field label="Image" help={helpOf(known.get(field.value), field.value === '', hasTemplate)} {...field} />
     </>
   );
 }

@@ -1,7 +1,7 @@
 import { useRef, useState } from 'preact/hooks';
 import type { InstanceRecord } from '../../../wire/records.ts';
 import { Link } from '../parts/controls.tsx';
-import { age } from '../parts/words.ts';
+import { ago } from '../parts/words.ts';
 import { roughly, tenant } from '../state.ts';
 import { happeningsOf } from './happenings.ts';
 
@@ -51,7 +51,7 @@ export function Bell({ instances }: { instances: readonly InstanceRecord[] }) {
           {all.slice(0, MOST).map(({ id, title, says, at }) => (
             <li key={id}>
               {at > seen && <span class="chip">new</span>}
-              <Link to={`/dashboard/instances/${id}`}>{title}</Link> <span class="soft">{age(roughly.value - at)}</span>
+              <Link to={`/dashboard/instances/${id}`}>{title}</Link> <span class="soft">{ago(roughly.value - at)}</span>
               <span class="soft block">{says}</span>
             </li>
           ))}
