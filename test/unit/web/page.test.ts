@@ -8,6 +8,7 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { NotFoundError } from '../../../src/kube/errors.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import type { FleetRecord } from '../../../src/wire/records.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { buildPage } from '../../../tools/lib/page.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
@@ -400,6 +401,58 @@ describeWith('chromium')('the page', () => {
     expect(violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)).toEqual([]);
     await page.setViewportSize({ width: 320, height: 740 });
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
+    await page.setViewportSize({ width: 1180, height: 800 });
+    await page.unroute('**/api/v1/fleet');
+  });
+
+  it('shows who waits for GPUs, and who lost them', async () => {
+    const minutes = (ago: number): string => new Date(Date.now() - (ago + 0.5) * 60_000).toISOString();
+    const wants = {
+      gpu_count: 8,
+      state: 'queued',
+      message: 'No node has 8 free GPUs of this kind. 3 nodes have some.',
+    };
+    const waiting = [
+      {
+        ...wants,
+        id: 'i-wait0',
+        namespace: 'vision',
+        type: 0,
+        gpu_name: 'NVIDIA-H100-80GB-HBM3',
+        created_at: minutes(7),
+      },
+      { ...wants, id: 'i-wait1', namespace: 'vision', type: 0, gpu_name: null, created_at: minutes(13) },
+      {
+        ...wants,
+        id: 'i-wait2',
+        namespace: 'speech',
+        type: 1,
+        gpu_name: 'NVIDIA-H100-80GB-HBM3',
+        created_at: minutes(20),
+      },
+    ] as const;
+    const taken = { namespace: 'team', gpu_name: 'NVIDIA-H100-80GB-HBM3', gpu_count: 1, at: minutes(5) };
+    const displaced = [{ ...taken, id: 'i-2b6yq1', by: { id: 'i-5', namespace: 'robots' } }];
+    const fleet: FleetRecord = { ...fleetOf(40), waiting: [...waiting], waiting_total: waiting.length, displaced };
+    await page.route('**/api/v1/fleet', (route) => route.fulfill({ json: fleet }));
+    await page.goto(`${url}/dashboard/fleet`);
+    await page.getByRole('option', { name: /^node-15: / }).click();
+    await page.getByRole('link', { name: 'team/i-15' }).waitFor();
+    const lines = page.getByRole('region', { name: 'Waiting for GPUs · 3' }).getByRole('listitem');
+    expect(await lines.allInnerTexts()).toEqual([
+      expect.stringMatching(/^vision\/i-wait0\s.*8 × NVIDIA-H100-80GB-HBM3 · 7 min\s/s),
+      expect.stringMatching(/^vision\/i-wait1\s.*8 × any GPU · 13 min\s/s),
+      expect.stringMatching(/^speech\/i-wait2\s+interruptible\s.* · 20 min\s+No node has 8 free GPUs of this kind/s),
+    ]);
+    await page.getByRole('region', { name: 'Displaced · 1' }).getByText('Taken by robots/i-5').waitFor();
+    for (const colorScheme of ['dark', 'light'] as const) {
+      await page.emulateMedia({ colorScheme });
+      for (const width of [390, 1180]) {
+        await page.setViewportSize({ width, height: 980 });
+        expect(await crowded(page)).toEqual([]);
+        await page.screenshot({ path: join(PICTURES, `fleet-40-${colorScheme}-${width}.png`) });
+      }
+    }
     await page.setViewportSize({ width: 1180, height: 800 });
     await page.unroute('**/api/v1/fleet');
   });
