@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { UsageAnswer } from '../../../src/http/features/usage/schema.ts';
-import { isModel, periods, seriesOf, tokens } from '../../../src/web/page/usage/report.ts';
+import { decimalsOf, isModel, periods, seriesOf, tokens } from '../../../src/web/page/usage/report.ts';
 
 it.each([
   ['2026-11-23T23:59:59Z', ['2026-11-01 2026-11-23', '2026-10-01 2026-10-31', '2026-10-25 2026-11-23']],
@@ -31,4 +31,15 @@ it('every day has a bar, also one without usage, and another currency is another
 it('models are told from instances, whatever instances are called, and their tokens are input and output', () => {
   expect(['model/Qwen/Qwen3-8B', 'models', 'model', 'instances'].map(isModel)).toEqual([true, false, false, false]);
   expect(tokens({ input_tokens: 100, output_tokens: 7 })).toBe(107);
+});
+
+it.each([
+  [20, 0],
+  [1, 0],
+  [0.5, 1],
+  [0.03 - 0.02, 2],
+  [0.015 - 0.01, 3],
+  [0.0001, 4],
+])('lines that are %f from each other need %i decimals', (step, decimals) => {
+  expect(decimalsOf(step)).toBe(decimals);
 });

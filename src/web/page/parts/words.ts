@@ -34,19 +34,24 @@ export function localTimes(text: string, today: number): string {
 /** Making one takes longer than a hundred uses. */
 const formats = new Map<string, Intl.NumberFormat>();
 
-function formatOf(currency: string, digits: number): Intl.NumberFormat {
-  const key = `${currency} ${digits}`;
+function formatOf(currency: string, digits: number, least: number | undefined): Intl.NumberFormat {
+  const key = `${currency} ${digits} ${least}`;
   const known = formats.get(key);
   if (known !== undefined) return known;
-  const made = new Intl.NumberFormat(undefined, { style: 'currency', currency, maximumFractionDigits: digits });
+  const made = new Intl.NumberFormat(undefined, {
+    style: 'currency',
+    currency,
+    maximumFractionDigits: Math.max(digits, least ?? 0),
+    ...(least !== undefined && { minimumFractionDigits: least }),
+  });
   formats.set(key, made);
   return made;
 }
 
-export function money(amount: number | string, currency: string, digits = 2): string {
+export function money(amount: number | string, currency: string, digits = 2, least?: number): string {
   const value = Number(amount);
   try {
-    return formatOf(currency, digits).format(value);
+    return formatOf(currency, digits, least).format(value);
   } catch {
     // A code that is no currency of ISO 4217.
     return `${value.toFixed(2)} ${currency}`;

@@ -1,6 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import UPlot from 'uplot';
 import { chartTheme, keepDrawn } from '../parts/chart-theme.ts';
+import { decimalsOf } from './report.ts';
 
 const HEIGHT = 180;
 const DAY = 86_400;
@@ -13,7 +14,15 @@ function dayLabel(seconds: number): string {
   return new Date(seconds * 1000).toLocaleDateString(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
 }
 
-function optionsOf(width: number, show: (value: number) => string): UPlot.Options {
+/** An amount with as many decimals at least. */
+type Show = (value: number, decimals: number) => string;
+
+function amountLabels(splits: readonly number[], show: Show): string[] {
+  const [first = 0, second = first + 1] = splits;
+  return splits.map((value) => show(value, decimalsOf(second - first)));
+}
+
+function optionsOf(width: number, show: Show): UPlot.Options {
   const { bar, axis } = chartTheme();
   return {
     width,
@@ -37,7 +46,7 @@ function optionsOf(width: number, show: (value: number) => string): UPlot.Option
         incrs: STEPS,
         values: (_chart, splits) => splits.map(dayLabel),
       },
-      { ...axis, size: 64, incrs: AMOUNTS, values: (_chart, splits) => splits.map(show) },
+      { ...axis, size: 64, incrs: AMOUNTS, values: (_chart, splits) => amountLabels(splits, show) },
     ],
     series: [
       {},
@@ -47,12 +56,7 @@ function optionsOf(width: number, show: (value: number) => string): UPlot.Option
 }
 
 /** A bar for each day. The table beside it says the same to those who cannot see it. */
-export function DayChart(props: {
-  title: string;
-  days: readonly number[];
-  values: readonly number[];
-  show: (value: number) => string;
-}) {
+export function DayChart(props: { title: string; days: readonly number[]; values: readonly number[]; show: Show }) {
   const { title, days, values, show } = props;
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {

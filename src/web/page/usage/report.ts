@@ -57,6 +57,11 @@ export function tokens({
   return input + output;
 }
 
+/** Decimals that tell the lines of a chart apart, which are a step from each other. */
+export function decimalsOf(step: number): number {
+  return Math.max(0, -Math.floor(Math.log10(step)));
+}
+
 /** Whether a group is a model, and no instance. */
 export function isModel(group: string): boolean {
   return group.startsWith('model/');

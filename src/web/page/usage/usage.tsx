@@ -9,17 +9,21 @@ import { BudgetCard } from './budget.tsx';
 import { DayChart } from './chart.tsx';
 import { gpuHours, isModel, type Period, periods, seriesOf, tokens } from './report.ts';
 
+/** Decimals of what is not less than a cent. */
+const CENTS = 2;
+
 /** Digits that show a small amount, too: the first minutes of a cheap GPU cost less than a cent. */
 function digitsOf(amount: number): number {
   return Math.abs(amount) < 1 ? 4 : 2;
 }
 
-function amountText(amount: number): string {
-  return amount.toLocaleString(undefined, { maximumFractionDigits: digitsOf(amount) });
+function amountText(amount: number, least = 0): string {
+  const most = Math.max(least, digitsOf(amount));
+  return amount.toLocaleString(undefined, { minimumFractionDigits: least, maximumFractionDigits: most });
 }
 
-function costText(cost: number | string, currency: string): string {
-  return money(cost, currency, digitsOf(Number(cost)));
+function costText(cost: number | string, currency: string, least?: number): string {
+  return money(cost, currency, digitsOf(Number(cost)), least);
 }
 
 const COLUMNS = ['Model', 'Calls', 'Input', 'Cached', 'Output', 'Cost'] as const;
@@ -163,7 +167,7 @@ function Charts({ report, currency }: { report: UsageAnswer; currency: string })
             title={`${currency} per day`}
             days={costs[0]}
             values={costs[1]}
-            show={(value) => costText(value, currency)}
+            show={(value, decimals) => costText(value, currency, decimals > CENTS ? decimals : undefined)}
           />
         </section>
         <section class="card" aria-labelledby="hours-title">
