@@ -448,7 +448,7 @@ describeWith(
         await page.locator('#action').getByRole('button', { name: 'Delete' }).click();
         await page.getByRole('heading', { name: 'This instance is gone' }).waitFor({ timeout: 60_000 });
         expect(await page.locator('.toast').count()).toBe(0);
-      await page.getByText(/^It cost \$0\.\d+ in all\.$/).waitFor();
+        await page.getByText(/^It cost \$0\.\d+ in all\.$/).waitFor();
         await look(guest, 'journey-gone');
         expect((await project.client.list(GPU_INSTANCES, { namespace: project.name })).items).toEqual([]);
         expect(view.complaints.filter((text) => !/status of (?:401|403|404|409)/.test(text))).toEqual([]);
