@@ -4,6 +4,7 @@ import type { Claim, GpuInstance } from '../resources/instances/gpu-instance.ts'
 import type { GpuPool } from '../resources/gpu-pool.ts';
 import { isSwitchedOff } from '../resources/instances/instance-state.ts';
 import type { Clock } from '../lib/clock.ts';
+import { sameJson } from '../lib/json.ts';
 import { Assumptions } from './assumptions.ts';
 import { DeviceIndex, type DeviceStores, type PodDevice } from './devices/device-index.ts';
 import { NO_DEVICES } from './devices/told-node.ts';
@@ -314,9 +315,13 @@ export class Inventory {
   }
 
   #refreshPools(): void {
-    this.#pools = orderPools(this.#stores.pools.values());
-    for (const node of this.#stores.nodes.values()) this.#lookAt(node);
-    this.#classes = undefined;
+    const pools = orderPools(this.#stores.pools.values());
+    // Their status is written all the time. What they rent out changes rarely.
+    if (!sameJson(pools, this.#pools)) {
+      this.#pools = pools;
+      for (const node of this.#stores.nodes.values()) this.#lookAt(node);
+      this.#classes = undefined;
+    }
     this.#changed();
   }
 

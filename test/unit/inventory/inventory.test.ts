@@ -92,6 +92,19 @@ describe('what counts as free', () => {
     expect(inventoryOf({ nodes: [sliced] }).inventory.offers()).toHaveLength(1);
   });
 
+  test('a new status of a pool leaves what nodes have as it is, new prices do not', () => {
+    const pool = gpuPool('p');
+    const { inventory, caches } = inventoryOf({ nodes: [gpuNode('n')], pools: [pool] });
+    const change = (version: string, over: object): void =>
+      caches.pools.upsert({ ...pool, ...over, metadata: { ...pool.metadata, resourceVersion: version } });
+    const [{ classes }, [facts]] = [inventory, [...inventory.nodes()]];
+    change('2', { status: { nodes: 1 } });
+    expect(inventory.classes).toBe(classes);
+    expect([...inventory.nodes()][0]).toBe(facts);
+    change('3', { spec: gpuPool('p', { prices: [{ product: '*', onDemand: '7', interruptible: '3' }] }).spec });
+    expect(inventory.offers()[0]?.prices.onDemand).toBe('7.00');
+  });
+
   test('a node in two pools is offered once, by the pool that asks for more', () => {
     const labels = { tier: 'gold' };
     const pools = [gpuPool('all'), gpuPool('gold', { nodeSelector: { tier: 'gold' } })];
