@@ -26,7 +26,7 @@ import {
 import { claimHolding, podHolding, reservedFor } from './holdings.ts';
 import { nodeFacts, type NodeFacts, type NodeView, sameForRent, type Share } from './nodes/node-view.ts';
 import { NodeViews } from './nodes/node-views.ts';
-import { type Offer, type OfferClass, offerClasses, offerOf, sizedAs } from './offers.ts';
+import { type Offer, type OfferClass, offerClasses, offerOf, type OfferParts, sizedAs } from './offers.ts';
 import { orderPools, type Pool, storageClassOf } from './pools.ts';
 import { placesByPreemption, preempt, type Preemption, type PreemptOptions } from './preempt.ts';
 import type { Architectures } from './nodes/node-state.ts';
@@ -76,6 +76,7 @@ export class Inventory {
   #version = 0;
   #pools: readonly Pool[] = [];
   #hasStorage = new WeakMap<Pool, boolean>();
+  #offerParts: OfferParts = new WeakMap();
   #classes: ReadonlyMap<number, OfferClass> | undefined;
   /** The classes of a size, by size: offered, or such as were rented before. */
   readonly #sized = new Map<number, readonly OfferClass[]>();
@@ -107,6 +108,7 @@ export class Inventory {
       stores.pools.onChange(() => this.#refreshPools()),
       stores.storageClasses.onChange(() => {
         this.#hasStorage = new WeakMap();
+        this.#offerParts = new WeakMap();
         this.#changed();
       }),
     ];
@@ -118,11 +120,15 @@ export class Inventory {
    */
   offers(): readonly Offer[] {
     this.#expire();
-    const viewOf = (node: string): NodeView | undefined => this.#nodes.offeredOf(node);
-    const byPreemption = (view: NodeView, share: Share): number =>
-      placesByPreemption(view, share, (node) => this.#nodes.claimsOn(node));
+    const sources = {
+      viewOf: (node: string) => this.#nodes.offeredOf(node),
+      hasStorage: this.#market.hasStorage,
+      byPreemption: (view: NodeView, share: Share) =>
+        placesByPreemption(view, share, (node) => this.#nodes.claimsOn(node)),
+      parts: this.#offerParts,
+    };
     this.#offers ??= [...this.#currentClasses().values()]
-      .map((offerClass) => offerOf(offerClass, viewOf, this.#market.hasStorage, byPreemption))
+      .map((offerClass) => offerOf(offerClass, sources))
       .toSorted((a, b) => a.product.localeCompare(b.product) || a.gpuCount - b.gpuCount || a.id - b.id);
     return this.#offers;
   }

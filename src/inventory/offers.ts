@@ -145,46 +145,63 @@ function least(values: readonly number[]): number {
   return values.length === 0 ? 0 : Math.min(...values);
 }
 
+/** What a node adds to an offer. */
+interface Part {
+  readonly view: NodeView;
+  readonly places: number;
+  readonly byPreemption: number;
+  readonly cpu: number;
+  readonly memory: number;
+  readonly maxGb: number;
+  readonly persistent: boolean;
+}
+
+/** By members of classes: a view lasts until something changes on its node, and few do between two looks at the offers. */
+export type OfferParts = WeakMap<OfferClass['members'][number], Part>;
+
+interface OfferSources {
+  viewOf: (node: string) => NodeView | undefined;
+  hasStorage: HasStorage;
+  byPreemption: (view: NodeView, share: Share) => number;
+  /** Others once `hasStorage` answers otherwise. */
+  parts: OfferParts;
+}
+
 /** The offer of a class for what is free on its nodes. */
-export function offerOf(
-  offerClass: OfferClass,
-  viewOf: (node: string) => NodeView | undefined,
-  hasStorage: HasStorage,
-  byPreemption: (view: NodeView, share: Share) => number,
-): Offer {
+export function offerOf(offerClass: OfferClass, { viewOf, hasStorage, byPreemption, parts }: OfferSources): Offer {
   let available = 0;
   let availableByPreemption = 0;
-  const all: { facts: NodeFacts; resource: GpuResource }[] = [];
-  const free: typeof all = [];
-  for (const { node, resource } of offerClass.members) {
-    const view = viewOf(node);
+  const all: Part[] = [];
+  for (const member of offerClass.members) {
+    const view = viewOf(member.node);
     if (view === undefined) continue;
-    const share = { resource, count: offerClass.gpuCount };
-    const places = placesOn(view, share);
-    available += places;
-    availableByPreemption += byPreemption(view, share);
-    const member = { facts: view.facts, resource };
-    all.push(member);
-    if (places > 0) free.push(member);
+    let part = parts.get(member);
+    if (part?.view !== view) {
+      const share = { resource: member.resource, count: offerClass.gpuCount };
+      const { cpu, memory } = shareOf(view.facts, share);
+      const disk = diskOn(view.facts, share, hasStorage);
+      part = { view, places: placesOn(view, share), byPreemption: byPreemption(view, share), cpu, memory, ...disk };
+      parts.set(member, part);
+    }
+    available += part.places;
+    availableByPreemption += part.byPreemption;
+    all.push(part);
   }
+  const free = all.filter(({ places }) => places > 0);
   const shown = free.length > 0 ? free : all;
-  const shares = shown.map(({ facts, resource }) => {
-    const share = { resource, count: offerClass.gpuCount };
-    return { ...shareOf(facts, share), ...diskOn(facts, share, hasStorage) };
-  });
   const { pool, members: _members, ...rest } = offerClass;
   return {
     ...rest,
     pool: pool.name,
     available,
     availableByPreemption,
-    cpuCores: Math.floor(least(shares.map(({ cpu }) => cpu)) / 100) / 10,
-    memoryMbHost: Math.floor(least(shares.map(({ memory }) => memory)) / MIB),
-    diskGbMax: least(shares.map(({ maxGb }) => maxGb)),
-    diskPersistent: shares.length > 0 && shares.every(({ persistent }) => persistent),
-    driverVersion: leastVersion(shown.map(({ facts }) => facts.driverVersion)),
-    cudaVersion: leastVersion(shown.map(({ facts }) => facts.cudaVersion)),
-    imageCached: (image) => free.some(({ facts }) => hasImage(facts, image)),
+    cpuCores: Math.floor(least(shown.map(({ cpu }) => cpu)) / 100) / 10,
+    memoryMbHost: Math.floor(least(shown.map(({ memory }) => memory)) / MIB),
+    diskGbMax: least(shown.map(({ maxGb }) => maxGb)),
+    diskPersistent: shown.length > 0 && shown.every(({ persistent }) => persistent),
+    driverVersion: leastVersion(shown.map(({ view: { facts } }) => facts.driverVersion)),
+    cudaVersion: leastVersion(shown.map(({ view: { facts } }) => facts.cudaVersion)),
+    imageCached: (image) => free.some(({ view: { facts } }) => hasImage(facts, image)),
   };
 }
 
