@@ -6,6 +6,7 @@ import type { Clock } from '../lib/clock.ts';
 import {
   ACTIVITY_ROLES,
   activityLeaseOf,
+  type ActivityReport,
   type ActivityRole,
   LOST_AT,
   parseReport,
@@ -24,6 +25,7 @@ const LOST_LOOKS = 30;
 
 interface Seen {
   text: string;
+  report: ActivityReport;
   /** In how many looks in a row it was the same. */
   looks: number;
 }
@@ -124,7 +126,8 @@ function viewOf(lease: Lease, before: RoleView): RoleView {
   const replicas = new Map<string, Seen>();
   for (const [key, text] of replicasOf(lease)) {
     const known = before.replicas.get(key);
-    replicas.set(key, { text, looks: known?.text === text ? known.looks + 1 : 0 });
+    if (known?.text === text) replicas.set(key, { ...known, looks: known.looks + 1 });
+    else replicas.set(key, { text, report: parseReport(text), looks: 0 });
   }
   const isHeard = replicas.size > 0 || lease.metadata.annotations?.[REPORTED_AT] !== undefined;
   return { lease, replicas, silentLooks: isHeard ? 0 : before.silentLooks + 1 };
@@ -134,7 +137,7 @@ function evidenceOf(role: ActivityRole, { lease, replicas, silentLooks }: RoleVi
   if (lease === undefined) return UNKNOWN;
   const lost = Date.parse(lease.metadata.annotations?.[LOST_AT] ?? '');
   const since = Number.isFinite(lost) ? lost : 0;
-  const reports = [...replicas.values()].map(({ text }) => parseReport(text));
+  const reports = [...replicas.values()].map(({ report }) => report);
   if (reports.length === 0) {
     // Ports are one way in of several. Where SSH was and is not, nobody could come.
     if (role !== 'ssh') return since === 0 ? undefined : { since, until: Infinity, versions: [] };

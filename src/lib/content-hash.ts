@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { isObject } from './json.ts';
 
 /** Whether a field that is null counts, or equals one that is absent. An item of a list always counts. */
@@ -18,8 +18,5 @@ function canonical(value: unknown, rule: NullRule): unknown {
  * clusters have it: it must stay the same for ever.
  */
 export function contentHash(content: unknown, rule: NullRule = 'nulls count'): string {
-  return createHash('sha256')
-    .update(JSON.stringify(canonical(content, rule)))
-    .digest('hex')
-    .slice(0, 32);
+  return hash('sha256', JSON.stringify(canonical(content, rule)), 'hex').slice(0, 32);
 }

@@ -35,8 +35,10 @@ export function sameJson(left: unknown, right: unknown): boolean {
     return left.length === right.length && left.every((item, index) => sameJson(item, right[index]));
   }
   if (!isObject(left) || !isObject(right)) return false;
-  const keys = new Set([...Object.keys(left), ...Object.keys(right)]);
-  return [...keys].every((key) => sameJson(left[key], right[key]));
+  return (
+    Object.keys(left).every((key) => sameJson(left[key], right[key])) &&
+    Object.keys(right).every((key) => Object.hasOwn(left, key) || sameJson(left[key], right[key]))
+  );
 }
 
 /** An object with these fields of another one; a field that is undefined is left out. */

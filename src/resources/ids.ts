@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { createHmac, hash, randomBytes } from 'node:crypto';
 
 /** Annotation of what a request with an Idempotency-Key created: the hash of that request's body. */
 export const REQUEST_HASH = 'berth.dev/request-hash';
@@ -37,7 +37,7 @@ export function idempotentName(prefix: string, namespace: string, key: string, s
 
 /** Id of an SSH key or template: the first 48 bits of SHA-256 of metadata.uid, which JSON carries exactly. Never 0. */
 export function numericId(uid: string): number {
-  const id = createHash('sha256').update(uid).digest().readUIntBE(0, 6);
+  const id = hash('sha256', uid, 'buffer').readUIntBE(0, 6);
   return id === 0 ? 1 : id;
 }
 
@@ -56,6 +56,6 @@ export interface OfferIdentity {
 export function offerId(identity: OfferIdentity): number {
   const { pool, resourceName, product, memoryMb, gpuCount, simulated = false } = identity;
   const text = [pool, resourceName, product, memoryMb, gpuCount, ...(simulated ? ['simulated'] : [])].join('\0');
-  const id = createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fffffff;
+  const id = hash('sha256', text, 'buffer').readUInt32BE(0) & 0x7fffffff;
   return id === 0 ? 1 : id;
 }

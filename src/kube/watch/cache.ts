@@ -25,10 +25,11 @@ function slim<T extends KubeObject>(object: T): T {
   return { ...object, metadata: { ...metadata, annotations } };
 }
 
+/** What is frozen has been here: it is frozen in all its parts. */
 function freeze(value: unknown): void {
-  if (typeof value !== 'object' || value === null) return;
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
   Object.freeze(value);
-  for (const key in value) freeze((value as Record<string, unknown>)[key]);
+  for (const inner of Object.values(value)) freeze(inner);
 }
 
 interface Index<T> {

@@ -52,9 +52,17 @@ interface Wish {
   gpu?: object | undefined;
 }
 
+/** By specs that nobody can change, as caches have them: each look at an instance asks for it several times. */
+const wishes = new WeakMap<Wish, string>();
+
 /** What stands for the GPUs that the spec asks for. */
-export function wishOf({ offerId, gpu }: Wish): string {
-  return contentHash({ offerId, gpu });
+export function wishOf(spec: Wish): string {
+  const known = wishes.get(spec);
+  if (known !== undefined) return known;
+  const { offerId, gpu } = spec;
+  const wish = contentHash({ offerId, gpu });
+  if (Object.isFrozen(spec)) wishes.set(spec, wish);
+  return wish;
 }
 
 interface Renting {
