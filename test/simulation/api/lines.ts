@@ -1,38 +1,18 @@
 import type { KubeObject } from '../../../src/kube/types.ts';
-import { textOf } from './text.ts';
-
+import { settled } from './settled.ts';
 const { parse } = JSON;
 const NEWLINE = 0x0a;
 
-function freeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
-  Object.freeze(value);
-  for (const inner of Object.values(value)) freeze(inner);
-  return value;
-}
-
-const READ = new WeakMap<KubeObject, KubeObject>();
-
-/** What every reader of this version of an object gets. It is parsed once, and none of them may change it. */
-function readOf(object: KubeObject): KubeObject {
-  let read = READ.get(object);
-  if (read === undefined) {
-    read = freeze(parse(textOf(object)) as KubeObject);
-    READ.set(object, read);
-  }
-  return read;
-}
-
-/** One line of a watch, which is parsed before it is sent. */
+/** One line of a watch, or one answer, which is parsed before it is sent. */
 export class Line {
   readonly value: unknown;
 
   constructor(value: unknown) {
-    this.value = freeze(value);
+    this.value = settled(value);
   }
 
   static of(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: KubeObject): Line {
-    return new Line({ type, object: readOf(object) });
+    return new Line({ type, object });
   }
 }
 
@@ -61,10 +41,41 @@ export class Lines {
   }
 }
 
-/** Lets JSON.parse take lines, until the answer is called. Most of the time of a world would else go there. */
+/** No JSON begins so. */
+const MARK = '\0';
+/** Answers that are read and not parsed yet, by what stands for their text. */
+const answers = new Map<string, unknown>();
+let answered = 0;
+
+/** An answer as the one chunk of its body. */
+export class AnswerChunk {
+  readonly #line: Line;
+  readonly length = 1;
+
+  constructor(line: Line) {
+    this.#line = line;
+  }
+
+  toString(): string {
+    answered += 1;
+    const text = `${MARK}${answered}`;
+    answers.set(text, this.#line.value);
+    return text;
+  }
+}
+
+function answerOf(text: string): unknown {
+  const value = answers.get(text);
+  answers.delete(text);
+  return value;
+}
+
+/** Lets JSON.parse take lines and answers, until the answer is called. Most of the time of a world would else go there. */
 export function parsesLines(): () => void {
-  JSON.parse = (text: unknown, reviver?: Parameters<typeof parse>[1]): unknown =>
-    text instanceof Line ? text.value : parse(text as string, reviver);
+  JSON.parse = (text: unknown, reviver?: Parameters<typeof parse>[1]): unknown => {
+    if (text instanceof Line) return text.value;
+    return typeof text === 'string' && text.startsWith(MARK) ? answerOf(text) : parse(text as string, reviver);
+  };
   return () => {
     JSON.parse = parse;
   };

@@ -9,7 +9,7 @@ import type { VirtualTime } from '../clock/virtual-time.ts';
 import { expired, Failure } from './failure.ts';
 import { carryOut, type Request, targetOf } from './request.ts';
 import type { ApiServer } from './server.ts';
-import { Line, Lines } from './lines.ts';
+import { AnswerChunk, Line, Lines } from './lines.ts';
 import type { Change, Collection } from './store.ts';
 import { type Chunk, WatchStream } from './watch-stream.ts';
 
@@ -89,9 +89,9 @@ function isMeant({ grantTo }: Moment, { path, body }: Call): boolean {
 }
 
 /** The body of an answer that is there at once. */
-function bodyOf(text: string): AsyncIterable<Buffer> {
-  let left: Buffer | undefined = Buffer.from(text);
-  const next = (): Promise<IteratorResult<Buffer>> => {
+function bodyOf(answer: Line | string): AsyncIterable<Chunk> {
+  let left: Chunk | undefined = answer instanceof Line ? new AnswerChunk(answer) : Buffer.from(answer);
+  const next = (): Promise<IteratorResult<Chunk>> => {
     const value = left;
     left = undefined;
     return Promise.resolve(value === undefined ? { value, done: true } : { value, done: false });

@@ -3,6 +3,7 @@ import type { KubeObject, ResourceType } from '../../../src/kube/types.ts';
 import { type ApiServer, type Deletion, type Subresource } from './server.ts';
 import { badRequest, Failure } from './failure.ts';
 import type { Operation } from './patch.ts';
+import { Line } from './lines.ts';
 import { textOf } from './text.ts';
 
 /** One HTTP request on the API server. */
@@ -16,7 +17,8 @@ export interface Request {
 
 export interface Answer {
   status: number;
-  body: string;
+  /** An object, or a text. */
+  body: Line | string;
 }
 
 /** What a path names. */
@@ -100,7 +102,7 @@ function carry(api: ApiServer, { method, path, headers, body }: Request): Answer
   const { type: found } = api.collection(target.type).kind;
   const ref = { namespace: target.namespace, name: target.name ?? '' };
   const subresource = target.subresource as Subresource;
-  const whole = (object: KubeObject, status = 200): Answer => ({ status, body: textOf(object) });
+  const whole = (object: KubeObject, status = 200): Answer => ({ status, body: new Line(object) });
   if (method === 'GET') {
     if (target.name !== undefined) return whole(api.get(found, ref));
     const isSlim = headers['accept']?.includes('PartialObjectMetadataList') === true;

@@ -29,6 +29,7 @@ import {
 } from './failure.ts';
 import { DEVICE_KINDS, type Kind, KINDS, structured } from './kinds.ts';
 import { jsonPatch, mergePatch, type Operation, PatchError } from './patch.ts';
+import { settled } from './settled.ts';
 import { type Change, Collection } from './store.ts';
 
 export interface Deletion {
@@ -378,7 +379,7 @@ export class ApiServer {
 
   #versioned(object: KubeObject): KubeObject {
     this.#version += 1;
-    return { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#version) } };
+    return settled({ ...object, metadata: { ...object.metadata, resourceVersion: String(this.#version) } });
   }
 
   #beginEnd(collection: Collection, before: KubeObject): void {

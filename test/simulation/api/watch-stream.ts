@@ -1,6 +1,6 @@
-import type { Lines } from './lines.ts';
+import type { AnswerChunk, Lines } from './lines.ts';
 
-export type Chunk = Buffer | Lines;
+export type Chunk = Buffer | Lines | AnswerChunk;
 
 /** The body of a watch or a log: chunks that come one after the other, until it ends or breaks. */
 export class WatchStream implements AsyncIterable<Chunk> {
