@@ -39,32 +39,44 @@ async function isGood(path: string, sha256: string): Promise<boolean> {
   return content !== undefined && createHash('sha256').update(content).digest('hex') === sha256;
 }
 
+/** apt keeps here what it has parsed of its lists. Images of containers turn this off, and each call parses anew. */
+function parsedLists(folder: string): Record<string, string> {
+  return {
+    'Dir::Cache::pkgcache': join(folder, 'pkgcache.bin'),
+    'Dir::Cache::srcpkgcache': join(folder, 'srcpkgcache.bin'),
+  };
+}
+
 /**
  * Options by which apt knows the packages of an architecture. Those of another one than this machine's have lists of their
  * own, made by the machine's sources, as new as its own lists: no setting of the machine changes. Throws LocalFailure.
  */
 export async function aptOptions(architecture: string, cache: string): Promise<string[]> {
-  if (architecture === OWN_ARCHITECTURE) return [];
   const folder = join(cache, 'apt', architecture);
+  await mkdir(join(folder, 'cache/archives/partial'), { recursive: true });
+  if (architecture === OWN_ARCHITECTURE) return optionsOf(parsedLists(folder));
   const lists = join(folder, 'lists');
-  const values = {
+  const options = optionsOf({
     'APT::Architecture': architecture,
     'APT::Architectures': architecture,
     'APT::Sandbox::User': 'root',
     'Dir::State::Lists': lists,
     'Dir::State::status': '/dev/null',
     'Dir::Cache': join(folder, 'cache'),
-  };
-  const options = Object.entries(values).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
+    ...parsedLists(folder),
+  });
   const changed = async (path: string): Promise<number> => (await stat(path).catch(() => undefined))?.mtimeMs ?? 0;
   const known = join(folder, 'known');
   if ((await changed(known)) <= (await changed(LISTS))) {
     await mkdir(join(lists, 'partial'), { recursive: true });
-    await mkdir(join(folder, 'cache/archives/partial'), { recursive: true });
     await must('apt-get', [...options, 'update'], '/');
     await writeFile(known, '');
   }
   return options;
+}
+
+function optionsOf(values: Readonly<Record<string, string>>): string[] {
+  return Object.entries(values).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
 }
 
 /** The libraries that a package of the architecture depends on, by the names of their packages. */
