@@ -12,6 +12,7 @@ import { IMAGE_NAME } from '../names.ts';
 import { appEntries } from './app.ts';
 import { baseEntries, withParents } from './base.ts';
 import { runtimePackages, type Lock } from './closure.ts';
+import { keptLayer } from './kept-layer.ts';
 import { NODE_LOCK, nodeProgram } from './node-program.ts';
 import { layerOf, ociArchive } from './oci.ts';
 import { cycloneDx, type GoModule } from './sbom.ts';
@@ -42,7 +43,7 @@ async function platformLayer(architecture: string, cache: string) {
   const node = { name: 'usr/bin/node', type: 'file' as const, content, mode: 0o755 };
   return {
     architecture,
-    layer: layerOf(withParents([...base.entries, node, ...tools.entries])),
+    layer: await keptLayer(withParents([...base.entries, node, ...tools.entries]), join(cache, 'layers', architecture)),
     node: { version: NODE_LOCK.version, architecture, sha256 },
     packages: [...base.packages, ...tools.packages],
   };

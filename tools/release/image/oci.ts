@@ -61,9 +61,16 @@ export interface Layer {
   compressed: Buffer;
 }
 
+/** The same entries in any order make the same archive. */
+export function archiveOf(entries: readonly TarEntry[]): Buffer {
+  return tarOf(entries.toSorted((a, b) => (a.name < b.name ? -1 : 1)));
+}
+
+export const compress = (archive: Buffer): Buffer => gzipSync(archive, { level: 6 });
+
 export function layerOf(entries: readonly TarEntry[]): Layer {
-  const archive = tarOf(entries.toSorted((a, b) => (a.name < b.name ? -1 : 1)));
-  return { diffId: sha256(archive), compressed: gzipSync(archive, { level: 6 }) };
+  const archive = archiveOf(entries);
+  return { diffId: sha256(archive), compressed: compress(archive) };
 }
 
 /** The manifest of one image, and all that it names. */
