@@ -32,6 +32,9 @@ function reply({ messages, tools = [] }: Chat) {
 /** It is locked for this platform alone. */
 const HAS_OPENCODE = process.platform === 'linux' && process.arch === 'x64';
 
+/** For those that run on Bun: they end before it pays to optimize them. */
+const NO_OPTIMIZER = '0';
+
 interface Finished {
   code: number | null;
   output: string;
@@ -40,7 +43,8 @@ interface Finished {
 function run(program: string, args: readonly string[], cwd: string, env: Record<string, string>): Promise<Finished> {
   return new Promise((resolve, reject) => {
     const PATH = process.env['PATH'] ?? '';
-    const child = spawn(program, args, { cwd, env: { PATH, HOME: cwd, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const all = { PATH, HOME: cwd, BUN_JSC_useDFGJIT: NO_OPTIMIZER, ...env };
+    const child = spawn(program, args, { cwd, env: all, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
     const take = (data: Buffer): void => {
       output += data.toString('utf8');
@@ -110,6 +114,9 @@ describe('a coding agent', () => {
   function opencode(npm = '@ai-sdk/openai-compatible'): Promise<Finished> {
     const home = join(folder, 'opencode');
     mkdirSync(home, { recursive: true });
+    // It reads all models that it knows of at each start, and needs none of them.
+    const known = join(home, 'models.json');
+    writeFileSync(known, '{}');
     const options = { baseURL: `${gateway.base}/v1`, apiKey: 'k' };
     const models = { tiny: { limit: { context: 200_000, output: 8192 } } };
     const config = { model: 'berth/tiny', small_model: 'berth/tiny', provider: { berth: { npm, options, models } } };
@@ -118,6 +125,7 @@ describe('a coding agent', () => {
       OPENCODE_CONFIG_CONTENT: JSON.stringify(config),
       OPENCODE_DISABLE_AUTOUPDATE: '1',
       OPENCODE_DISABLE_MODELS_FETCH: '1',
+      OPENCODE_MODELS_PATH: known,
       // It would have npm install a library for plugins.
       npm_config_offline: 'true',
     });
