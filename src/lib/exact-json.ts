@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { isObject, type Json } from './json.ts';
-import { endOfString } from './json-structure.ts';
 
 /** Writes a number as it was read. TypeScript has no type for it yet. */
 export const { rawJSON } = JSON as unknown as { rawJSON(this: void, text: string): unknown };
@@ -12,69 +11,111 @@ export type Keeps = (name: string, parent: Json, isTop: boolean) => boolean;
 const MARK = `${randomUUID()}:`;
 
 const QUOTE = 0x22;
+const PLUS = 0x2b;
+const COMMA = 0x2c;
 const MINUS = 0x2d;
 const DOT = 0x2e;
 const ZERO = 0x30;
-const OPEN = new Set([0x5b, 0x7b]);
-const CLOSE = new Set([0x5d, 0x7d]);
+const NINE = 0x39;
+const BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_BRACKET = 0x5d;
+const BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
 /** Shorter whole numbers are written as they were read. */
 const SAFE_DIGITS = 15;
+/** In short strings, and in those full of escaped quotes, reading each character beats a search for the next quote. */
+const NEAR = 16;
+
+/** What one look at a JSON text finds. */
+export interface Written {
+  /** The objects, arrays and commas. */
+  pieces: number;
+  /** The text with each number that JavaScript would write otherwise as a marked string; undefined when there is none. */
+  marked: string | undefined;
+}
 
 /**
  * The value of a JSON text with the numbers that JavaScript would write otherwise, such as 9223372036854775807 and 1.0, as
- * they are written there. In fields that are not kept, and at most `plainLevels` deep, numbers stay numbers: somebody
- * reads them. Not for values of which somebody reads a kept number.
+ * they are written there. In fields that are not kept numbers stay numbers: somebody reads them. Not for values of which
+ * somebody reads a kept number.
  *
  * @param value what `JSON.parse` made of the text; returned as it is when it says the same
  */
-export function withExactNumbers(value: unknown, json: Buffer, keeps: Keeps, plainLevels = 0): unknown {
-  const marked = markNumbers(json, plainLevels);
+export function withExactNumbers(value: unknown, text: string, keeps: Keeps): unknown {
+  return withNumbersOf(value, lookThrough(text), keeps);
+}
+
+/** The same of a text that was looked through. */
+export function withNumbersOf(value: unknown, { marked }: Written, keeps: Keeps): unknown {
   return marked === undefined ? value : restore(JSON.parse(marked), keeps, { isKept: false, isTop: true });
 }
 
-/** The text with each such number as a marked string; undefined when there is none. */
-function markNumbers(json: Buffer, plainLevels: number): string | undefined {
-  const pieces: string[] = [];
+/** @param plainLevels at most so deep, no number is marked */
+export function lookThrough(text: string, plainLevels = 0): Written {
+  const marked: string[] = [];
   let copied = 0;
   let depth = 0;
-  for (let at = 0; at < json.length; at++) {
-    const byte = json[at] ?? 0;
-    if (byte === QUOTE) at = endOfString(json, at + 1);
-    else if (OPEN.has(byte)) depth++;
-    else if (CLOSE.has(byte)) depth--;
-    else if (byte === MINUS || isDigit(byte)) {
-      const end = endOfNumber(json, at);
-      if (depth > plainLevels && isLossy(json, at, end)) {
-        pieces.push(json.toString('utf8', copied, at), `"${MARK}${json.toString('latin1', at, end)}"`);
+  let pieces = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(text, at + 1);
+    else if (code === COMMA) pieces++;
+    else if (code === BRACE || code === BRACKET) {
+      pieces++;
+      depth++;
+    } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) depth--;
+    else if (code === MINUS || isDigit(code)) {
+      const end = endOfNumber(text, at);
+      if (depth > plainLevels && isLossy(text, at, end)) {
+        marked.push(text.slice(copied, at), `"${MARK}${text.slice(at, end)}"`);
         copied = end;
       }
       at = end - 1;
     }
   }
-  return pieces.length === 0 ? undefined : pieces.join('') + json.toString('utf8', copied);
+  return { pieces, marked: marked.length === 0 ? undefined : marked.join('') + text.slice(copied) };
 }
 
-function isDigit(byte: number): boolean {
-  return byte >= ZERO && byte <= 0x39;
+/** The index of the closing quote of the string whose first character is at `from`, or the length. */
+function endOfString(text: string, from: number): number {
+  let at = from;
+  for (;;) {
+    for (const near = at + NEAR; at < near; at++) {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) return at;
+      if (code === BACKSLASH) at++;
+    }
+    const quote = text.indexOf('"', at);
+    if (quote === -1) return text.length;
+    let before = quote;
+    while (before > at && text.charCodeAt(before - 1) === BACKSLASH) before--;
+    if ((quote - before) % 2 === 0) return quote;
+    at = quote + 1;
+  }
+}
+
+function isDigit(code: number): boolean {
+  return code >= ZERO && code <= NINE;
 }
 
 /** Behind the number that begins at `from`: digits, a sign, a dot, and an exponent. */
-function endOfNumber(json: Buffer, from: number): number {
+function endOfNumber(text: string, from: number): number {
   let at = from + 1;
-  for (let byte = json[at] ?? 0; isDigit(byte) || isSign(byte); byte = json[at] ?? 0) at++;
+  for (let code = text.charCodeAt(at); isDigit(code) || isSign(code); code = text.charCodeAt(at)) at++;
   return at;
 }
 
-function isSign(byte: number): boolean {
-  return byte === DOT || byte === MINUS || byte === 0x2b || byte === 0x45 || byte === 0x65;
+function isSign(code: number): boolean {
+  return code === DOT || code === MINUS || code === PLUS || code === 0x45 || code === 0x65;
 }
 
-function isLossy(json: Buffer, from: number, to: number): boolean {
-  let isPlain = to - from <= SAFE_DIGITS && json[from + 1] !== ZERO;
-  for (let at = from + 1; at < to && isPlain; at++) isPlain = isDigit(json[at] ?? 0);
+function isLossy(text: string, from: number, to: number): boolean {
+  let isPlain = to - from <= SAFE_DIGITS && text.charCodeAt(from + 1) !== ZERO;
+  for (let at = from + 1; at < to && isPlain; at++) isPlain = isDigit(text.charCodeAt(at));
   if (isPlain) return false;
-  const text = json.toString('latin1', from, to);
-  return String(Number(text)) !== text;
+  const number = text.slice(from, to);
+  return String(Number(number)) !== number;
 }
 
 /** Changes the value in place. */

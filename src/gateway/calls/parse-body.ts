@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import { rawJSON, withExactNumbers } from '../../lib/exact-json.ts';
+import { lookThrough, rawJSON, withNumbersOf } from '../../lib/exact-json.ts';
 import { isObject, type Json } from '../../lib/json.ts';
 import { DialectError, isFreeData } from '../dialects/index.ts';
-import { countStructure, endOfString, isSpace } from '../../lib/json-structure.ts';
+import { endOfString, isSpace } from '../../lib/json-structure.ts';
 
 /** Servers written with serde_json refuse more than 128. */
 const MAX_DEPTH = 100;
@@ -32,13 +32,14 @@ export function parseBody(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw notJson('it is not in UTF-8');
   const text = bytes.toString('utf8');
   const body = parsed(text);
+  // Numbers at the top are for the gateway or the server, all others that are kept are read by nobody here.
+  const written = lookThrough(text, 1);
   // A name that stands twice is read once.
-  if (structureOf(body) !== countStructure(bytes, Infinity)) {
+  if (structureOf(body) !== written.pieces) {
     const name = nameTwice(bytes);
     throw ambiguous(name, `The name '${name}' stands twice in one object of the request body. Send it once.`);
   }
-  // Numbers at the top are for the gateway or the server, all others that are kept are read by nobody here.
-  return withWholeSeed(withExactNumbers(body, bytes, isUnread, 1), text);
+  return withWholeSeed(withNumbersOf(body, written, isUnread), text);
 }
 
 /** Fields at the top in which the gateway reads numbers. */
@@ -74,44 +75,52 @@ function ambiguous(param: string, message: string): DialectError {
  * @throws DialectError 400
  */
 function structureOf(body: unknown): number {
+  // Of what is visited; longer where something deeper was before.
   const path: (string | number)[] = [];
-  const visit = (value: unknown, isFree: boolean): number => {
-    if (typeof value === 'string' && !value.isWellFormed()) throw halfPair(path);
-    if (typeof value === 'number' && !Number.isFinite(value))
-      throw ambiguous(at(path), `'${at(path)}' is too large a number. Send one that a double can hold.`);
+  const visit = (value: unknown, isFree: boolean, depth: number): number => {
+    if (typeof value === 'string') {
+      if (!value.isWellFormed()) throw halfPair(path.slice(0, depth));
+      return 0;
+    }
+    if (typeof value === 'number') {
+      if (!Number.isFinite(value)) throw tooLarge(path.slice(0, depth));
+      return 0;
+    }
     if (typeof value !== 'object' || value === null) return 0;
-    if (path.length === MAX_DEPTH)
+    if (depth === MAX_DEPTH)
       throw ambiguous(at(path.slice(0, 1)), `The request body is more than ${MAX_DEPTH} levels deep. Send it flatter.`);
     let inside = 0;
+    let members = 0;
     if (Array.isArray(value)) {
-      for (let index = 0; index < value.length; index += 1) inside += visitAt(index, value[index], isFree);
-      return inside + Math.max(1, value.length);
+      for (; members < value.length; members += 1) {
+        path[depth] = members;
+        inside += visit(value[members], isFree, depth + 1);
+      }
+      return inside + Math.max(1, members);
     }
     const object = value as Json;
-    const names = Object.keys(object);
-    for (const name of names) {
-      if (!isFree) checkName(name, object, path);
-      inside += visitAt(name, object[name], isFree || isFreeData(name, object, path.length === 0));
+    for (const name in object) {
+      members += 1;
+      path[depth] = name;
+      if (!isFree) checkName(name, object, path, depth);
+      inside += visit(object[name], isFree || isFreeData(name, object, depth === 0), depth + 1);
     }
-    return inside + Math.max(1, names.length);
+    return inside + Math.max(1, members);
   };
-  const visitAt = (step: string | number, value: unknown, isFree: boolean): number => {
-    if (typeof value === 'boolean' || value === null) return 0;
-    path.push(step);
-    const count = visit(value, isFree);
-    path.pop();
-    return count;
-  };
-  return visit(body, false);
+  return visit(body, false, 0);
 }
 
-/** @param path of the object */
-function checkName(name: string, object: Json, path: readonly (string | number)[]): void {
-  if (!name.isWellFormed()) throw halfPair([...path, name]);
+/** @param path its first steps, `depth` of them to the object and one to the name */
+function checkName(name: string, object: Json, path: readonly (string | number)[], depth: number): void {
+  if (!name.isWellFormed()) throw halfPair(path.slice(0, depth + 1));
   const meant = otherSpelling(name);
   if (meant === undefined || !(DECIDING.has(meant) || Object.hasOwn(object, meant))) return;
-  const where = at([...path, name]);
+  const where = at(path.slice(0, depth + 1));
   throw ambiguous(where, `Some servers read '${where}' as '${meant}'. Write the name so, or leave it out.`);
+}
+
+function tooLarge(path: readonly (string | number)[]): DialectError {
+  return ambiguous(at(path), `'${at(path)}' is too large a number. Send one that a double can hold.`);
 }
 
 function halfPair(path: readonly (string | number)[]): DialectError {

@@ -9,10 +9,12 @@ export function withoutMark(text: Buffer): Buffer {
 
 /** A whole answer, to be translated. Throws SyntaxError. */
 export function readAnswer(bytes: Buffer): unknown {
-  return withExactInputs(readJson(bytes.toString('utf8')), bytes);
+  const text = bytes.toString('utf8');
+  return withExactInputs(readJson(text), text);
 }
 
 /** A whole answer, to be written again with every number as it is. Throws SyntaxError. */
 export function readAnswerExactly(bytes: Buffer): unknown {
-  return withExactNumbers(readJson(bytes.toString('utf8')), bytes, () => true);
+  const text = bytes.toString('utf8');
+  return withExactNumbers(readJson(text), text, () => true);
 }

@@ -12,7 +12,7 @@ const RAW = '__raw_arguments';
 export function inputOf(text: string): Json {
   if (text.trim() === '') return {};
   const value = parseJson(text);
-  return isObject(value) ? (withExactNumbers(value, Buffer.from(text), () => true) as Json) : { [RAW]: text };
+  return isObject(value) ? (withExactNumbers(value, text, () => true) as Json) : { [RAW]: text };
 }
 
 /** The text of a tool input object. Keeps the client's order of keys, because another order spoils the prefix cache. */
@@ -36,6 +36,6 @@ export function argumentText(text: string): string {
 }
 
 /** An answer or event of a server, in which the inputs of calls have their numbers as the model wrote them. */
-export function withExactInputs(value: unknown, json: Buffer): unknown {
+export function withExactInputs(value: unknown, json: string): unknown {
   return withExactNumbers(value, json, (name) => name === 'input' || name === 'arguments');
 }

@@ -16,7 +16,7 @@ export function readItems(lines: string): HistoryItem[] {
   const json = `[${lines.replaceAll('\n', ',')}]`;
   const items = JSON.parse(json) as HistoryItem[];
   if (!items.some(({ kind }) => kind === 'tools')) return items;
-  return withExactNumbers(items, Buffer.from(json), (name) => name === 'tools') as HistoryItem[];
+  return withExactNumbers(items, json, (name) => name === 'tools') as HistoryItem[];
 }
 
 function* linesOf(text: string): Generator<string> {

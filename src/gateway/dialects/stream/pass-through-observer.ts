@@ -322,9 +322,7 @@ export class PassThroughObserver {
     const told = this.#state === undefined ? response : withState(response, this.#state);
     // Written anew, with all numbers as they are.
     const isKept = told !== response || this.#state?.store === true;
-    const exact = isKept
-      ? (withExactNumbers({ ...event, response: told }, Buffer.from(text), () => true) as Json)
-      : event;
+    const exact = isKept ? (withExactNumbers({ ...event, response: told }, text, () => true) as Json) : event;
     const whole = isObject(exact.response) && this.#state !== undefined ? withState(exact.response, this.#state) : told;
     const written = told === response ? undefined : eventOf({ ...exact, response: whole });
     if (BEGUN.has(event.type) || BEGUN.has(`response.${textValue(response.status)}`)) {
@@ -399,9 +397,10 @@ function observeResponse(response: Json, exact: Json): ObservedBody {
 export function observeBody(dialect: Dialect, bytes: Uint8Array): ObservedBody {
   const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (dialect === 'responses') {
-    const body = parseJson(data.toString('utf8'));
+    const text = data.toString('utf8');
+    const body = parseJson(text);
     if (!isObject(body)) return NOTHING_OBSERVED;
-    const exact = withExactNumbers(body, data, (name, _parent, isTop) => isTop && name === 'output') as Json;
+    const exact = withExactNumbers(body, text, (name, _parent, isTop) => isTop && name === 'output') as Json;
     return observeResponse(body, exact);
   }
   return { ...NOTHING_OBSERVED, usage: usageAtEnd(dialect, data) };

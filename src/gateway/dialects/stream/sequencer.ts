@@ -477,7 +477,7 @@ const HAS_INPUT = /"(?:input|arguments)"\s{0,8}:\s{0,8}\{\s{0,8}"/;
 /** The JSON object of an event. Fails the stream and returns undefined when it is none. */
 export function readEvent(data: string, sink: BlockSequencer): Json | undefined {
   const event = parseJson(data);
-  if (isObject(event)) return HAS_INPUT.test(data) ? (withExactInputs(event, Buffer.from(data)) as Json) : event;
+  if (isObject(event)) return HAS_INPUT.test(data) ? (withExactInputs(event, data) as Json) : event;
   sink.fail({ status: 502, message: 'The model server sent an event that is not JSON.' });
   return undefined;
 }
