@@ -56,6 +56,11 @@ describe('a client that leaves', () => {
     expect(await abortTime(engine, path, body, { kind: 'hang' })).toBeLessThan(50);
   });
 
+  it('stops the engine within 50 ms that has a body of a megabyte', async () => {
+    const messages = [{ role: 'user', content: 'x'.repeat(2 ** 20) }];
+    expect(await abortTime(NATIVE, 'chat/completions', { model: 'tiny', messages }, { kind: 'hang' })).toBeLessThan(50);
+  });
+
   it.each([NATIVE, CHAT_ONLY])(
     'stops the engine in the middle of a stream, and what was made is counted',
     async (engine) => {

@@ -55,6 +55,13 @@ describe('a native call', () => {
     expect(engine.received.at(-1)?.text).toBe(text);
   });
 
+  it.each([false, true])('sends a body of megabytes as the client wrote it, stream %s', async (stream) => {
+    const text = `{"model":"tiny","stream_options":{"include_usage":true},"stream":${stream},"messages":[{"role":"user","content":"${'Hi, é '.repeat(2 ** 19)}"}]}`;
+    await (await post(gateway, 'chat/completions', text)).text();
+    // No difference of megabytes is printed.
+    expect(engine.received.at(-1)?.text === text).toBe(true);
+  });
+
   it.each(Object.entries(BODIES))('streams %s as the engine sends it', async (path, body) => {
     const response = await post(gateway, path, { ...body, stream: true });
     expect(response.headers.get('content-type')).toContain('text/event-stream');
