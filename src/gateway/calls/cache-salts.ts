@@ -2,6 +2,10 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Namespace } from '../../kube/types.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
+import { Lru } from '../../lib/lru.ts';
+
+/** Salts that are not computed again: a keyed hash costs as much as the look-up of an API key and all its checks. */
+const KNOWN = 1000;
 
 export interface CacheSaltsDeps {
   /** A secret that the replicas share. Rejects while it cannot be read. */
@@ -18,6 +22,8 @@ export class CacheSalts {
   readonly #deps: CacheSaltsDeps;
   /** Until the shared one is read, so that no call waits for it. The replicas do not find each other's prompts then. */
   #key: Buffer = randomBytes(32);
+  /** Made with this key, by the UID of the tenant. */
+  #known = new Lru<string, string>(KNOWN);
   #reading: 'not yet' | 'now' | 'done' = 'not yet';
 
   constructor(deps: CacheSaltsDeps) {
@@ -29,7 +35,15 @@ export class CacheSalts {
     this.load();
     // A namespace that is made anew under the name of another is another tenant.
     const tenant = this.#deps.namespaces.get(namespace)?.metadata.uid ?? namespace;
-    const text = JSON.stringify(['prefix-cache', tenant, own ?? null]);
+    // Clients may send a new one with each call.
+    if (own !== undefined) return this.#saltOf(tenant, own);
+    let salt = this.#known.get(tenant);
+    if (salt === undefined) this.#known.set(tenant, (salt = this.#saltOf(tenant, null)));
+    return salt;
+  }
+
+  #saltOf(tenant: string, own: string | null): string {
+    const text = JSON.stringify(['prefix-cache', tenant, own]);
     return createHmac('sha256', this.#key).update(text).digest('base64url');
   }
 
@@ -43,6 +57,7 @@ export class CacheSalts {
   async #read(): Promise<void> {
     try {
       this.#key = await this.#deps.saltKey();
+      this.#known = new Lru(KNOWN);
       this.#reading = 'done';
     } catch (err) {
       this.#reading = 'not yet';

@@ -72,11 +72,13 @@ export class BudgetHolds {
 
   /** That a budget is spent which a call at these prices would draw on; undefined while something is left. */
   spent(principal: Principal, prices: TokenPrices | undefined): string | undefined {
+    if (prices === undefined) return undefined;
     return firstSpent(this.#drawnOn(principal, prices), monthOf(this.#deps.clock.now()));
   }
 
   /** Holds what a call may cost at most against every budget that it draws on, or against none of them. */
   async take(principal: Principal, prices: TokenPrices | undefined, cost: bigint): Promise<Taken> {
+    if (prices === undefined) return { hold: NOTHING };
     const month = monthOf(this.#deps.clock.now());
     if (this.#month !== month.name) this.#beginMonth(month.name);
     const drawn = this.#drawnOn(principal, prices);
