@@ -34,6 +34,10 @@ export interface Kind {
   /** Whether it has a status of its own, which only writes to its subresource change. */
   hasStatus: boolean;
   isCustom: boolean;
+  /** Whether a PUT makes an object that is not there. */
+  isMadeByUpdate?: boolean;
+  /** Whether what a write leaves must say which version it replaces. */
+  needsVersion?: boolean;
 }
 
 function isWithStatus(definition: Json): boolean {
@@ -69,7 +73,8 @@ const OF_DEVICES: readonly (readonly [ResourceType, boolean])[] = [
 ];
 
 function builtIn([type, hasStatus]: readonly [ResourceType, boolean]): Kind {
-  return { type, hasStatus, isCustom: false };
+  const isMadeByUpdate = type === LEASES || type === EVENTS;
+  return { type, hasStatus, isCustom: false, isMadeByUpdate, needsVersion: type === LEASES };
 }
 
 export const DEVICE_KINDS: readonly Kind[] = OF_DEVICES.map(builtIn);

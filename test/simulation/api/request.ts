@@ -115,7 +115,10 @@ function carry(api: ApiServer, { method, path, headers, body }: Request): Answer
     const dryRun = search.includes('dryRun=All');
     return whole(api.create(found, { ...object, metadata }, { dryRun }), 201);
   }
-  if (method === 'PUT') return whole(api.replace(found, given as KubeObject, subresource));
+  if (method === 'PUT') {
+    const isNew = api.find(found, ref) === undefined;
+    return whole(api.replace(found, ref, given as KubeObject, subresource), isNew ? 201 : 200);
+  }
   if (method === 'PATCH') {
     const type = headers['content-type'];
     if (type === 'application/json-patch+json') return whole(api.json(found, ref, given as Operation[], subresource));

@@ -19,6 +19,7 @@ import type { Chance } from '../clock/chance.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
 import {
   alreadyExists,
+  badRequest,
   conflict,
   forbidden,
   invalid,
@@ -132,11 +133,17 @@ export class ApiServer {
     const { kind } = collection;
     const { name } = body.metadata;
     if (type.namespaced) this.#admitTo(type, body.metadata.namespace ?? '', name);
-    const { resourceVersion, uid: _uid, deletionTimestamp: _gone, ...metadata } = body.metadata;
-    if (resourceVersion !== undefined)
+    const {
+      resourceVersion,
+      uid: _uid,
+      deletionTimestamp: _gone,
+      deletionGracePeriodSeconds: _grace,
+      ...metadata
+    } = body.metadata;
+    if (type.namespaced) this.#admitByQuota(type, body.metadata.namespace ?? '', name);
+    if (resourceVersion !== undefined && options.dryRun !== true)
       throw new Failure(500, '', 'resourceVersion should not be set on objects to be created');
     if (collection.get(body.metadata) !== undefined) throw alreadyExists(type, name);
-    if (type.namespaced) this.#admitByQuota(type, body.metadata.namespace ?? '', name);
     const made = this.#shaped(kind, {
       ...body,
       apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`,
@@ -156,17 +163,15 @@ export class ApiServer {
     return stored as T;
   }
 
-  replace<T extends KubeObject>(type: ResourceType<T>, body: KubeObject, subresource?: Subresource): T {
+  replace<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef, body: KubeObject, subresource?: Subresource): T {
     const collection = this.collection(type);
-    const before = collection.get(body.metadata);
-    if (before === undefined) throw notFound(type, body.metadata.name);
-    if (body.metadata.resourceVersion === undefined) {
-      throw invalid(
-        type,
-        body.metadata.name,
-        'metadata.resourceVersion: Invalid value: 0x0: must be specified for an update',
-      );
-    }
+    assertNamed(type, ref, body);
+    const before = collection.get(ref);
+    const isMade = collection.kind.isMadeByUpdate === true && subresource === undefined;
+    if (before === undefined && !isMade) throw notFound(type, ref.name);
+    const { uid } = body.metadata;
+    if (uid !== undefined && uid !== before?.metadata.uid) throw strangeUid(type, ref.name, before, uid);
+    if (before === undefined) return this.create(type, withoutVersion(body));
     return this.#update(collection, before, body, subresource) as T;
   }
 
@@ -206,8 +211,9 @@ export class ApiServer {
     const collection = this.collection(type);
     const before = collection.get(ref) as T | undefined;
     if (before === undefined) return undefined;
-    const after = how(before);
-    if (after === before || sameJson(after, before)) return before;
+    const changed = how(before);
+    if (changed === before || sameJson(changed, before)) return before;
+    const after = { ...changed, metadata: lean(changed.metadata) };
     return this.#commit(collection, before, after) as T;
   }
 
@@ -216,13 +222,7 @@ export class ApiServer {
     const before = collection.get(ref);
     if (before === undefined) throw notFound(type, ref.name);
     const { uid, resourceVersion } = before.metadata;
-    if (options.uid !== undefined && options.uid !== uid) {
-      throw conflict(
-        type,
-        ref.name,
-        `the UID in the precondition (${options.uid}) does not match the UID in record (${uid}). The object might have been deleted and then recreated`,
-      );
-    }
+    if (options.uid !== undefined && options.uid !== uid) throw strangeUid(type, ref.name, before, options.uid);
     if (options.resourceVersion !== undefined && options.resourceVersion !== resourceVersion) {
       throw conflict(
         type,
@@ -315,9 +315,7 @@ export class ApiServer {
     const { kind } = collection;
     const { type } = kind;
     const { name, namespace, uid, resourceVersion } = before.metadata;
-    if (wanted.metadata.name !== name || (type.namespaced && wanted.metadata.namespace !== namespace)) {
-      throw new Failure(400, 'BadRequest', 'the name of the object does not match the name on the URL');
-    }
+    assertNamed(type, { namespace, name }, wanted);
     // The status of a custom resource is written whatever uid comes with it.
     const keepsUid = kind.isCustom && subresource === 'status';
     if (!keepsUid && wanted.metadata.uid !== undefined && wanted.metadata.uid !== uid) {
@@ -325,6 +323,11 @@ export class ApiServer {
       throw invalid(type, name, why, 'metadata.uid');
     }
     const asked = wanted.metadata.resourceVersion;
+    const { isCustom, needsVersion = isCustom } = kind;
+    if (asked === undefined && needsVersion) {
+      const field = 'metadata.resourceVersion';
+      throw invalid(type, name, `${field}: Invalid value: 0x0: must be specified for an update`, field);
+    }
     if (asked !== undefined && asked !== resourceVersion) throw conflict(type, name, MODIFIED);
     const after = this.#shaped(kind, this.#merged(kind, before, wanted, subresource), before);
     if (kind.isCustom && subresource === undefined) assertRules(type, before, after);
@@ -336,6 +339,7 @@ export class ApiServer {
     const old = before as KubeObject & { status?: unknown };
     const next = wanted as KubeObject & { status?: unknown };
     const { metadata } = before;
+    const { type } = kind;
     // Nobody changes these by a write.
     const kept = {
       uid: metadata.uid,
@@ -346,8 +350,13 @@ export class ApiServer {
       deletionGracePeriodSeconds: metadata.deletionGracePeriodSeconds,
     };
     if (subresource === 'status') {
-      return { ...old, ...(next.status !== undefined ? { status: next.status } : {}) };
+      const { status: _old, ...others } = old;
+      // That of a pod may come with metadata, but for its owners.
+      const { ownerReferences } = metadata;
+      const own = type.kind === 'Pod' ? { metadata: lean({ ...next.metadata, ...kept, ownerReferences }) } : {};
+      return { ...others, ...own, ...(next.status !== undefined && { status: next.status }) };
     }
+    assertNotDeletedBy(kind.type, before, wanted);
     const { status: _status, ...rest } = next;
     const status = kind.hasStatus ? old.status : next.status;
     const merged = {
@@ -372,7 +381,7 @@ export class ApiServer {
     const isNewSpec = collection.kind.isCustom && !sameJson(specOf(before), specOf(wanted));
     const generation = (before.metadata.generation ?? 0) + 1;
     const after = this.#versioned(isNewSpec ? { ...wanted, metadata: { ...wanted.metadata, generation } } : wanted);
-    if (isOver(collection.kind.type, after)) collection.remove(this.#version, before, after);
+    if (isOver(collection.kind.type, after)) collection.remove(this.#version, before);
     else collection.put(this.#version, before, after);
     return after;
   }
@@ -397,18 +406,18 @@ export class ApiServer {
     }
     const wanted = gracePeriodSeconds ?? before.spec?.terminationGracePeriodSeconds ?? 30;
     const isGraceful = before.spec?.nodeName !== undefined && !isEnded(before);
-    if (isGraceful && wanted > 0) this.#endPod(collection, before, this.#time.wall, wanted);
+    const isPlain = options.propagationPolicy === undefined || options.propagationPolicy === 'Background';
+    if (isGraceful || isPlain) this.#endPod(collection, before, this.#time.wall, isGraceful ? wanted : 0);
     else this.#deleteObject(collection, before, options);
   }
 
   #endPod(collection: Collection, before: Pod, from: number, grace: number): void {
-    if (grace === 0 && (before.metadata.finalizers ?? []).length === 0) {
-      this.#drop(collection, before);
-      return;
-    }
     const at = `${new Date(from + grace * 1000).toISOString().slice(0, 19)}Z`;
     const metadata = { ...before.metadata, deletionTimestamp: at, deletionGracePeriodSeconds: grace };
-    this.#commit(collection, before, { ...before, metadata });
+    const after = this.#versioned({ ...before, metadata });
+    collection.put(this.#version, before, after);
+    // A pod that goes at once is told of as one that ends, and then as gone.
+    if (isOver(PODS, after) && collection.get(after.metadata) === after) this.#drop(collection, after);
   }
 
   #deleteObject(collection: Collection, before: KubeObject, { propagationPolicy }: Deletion): void {
@@ -467,6 +476,38 @@ export class ApiServer {
   }
 }
 
+function withoutVersion(object: KubeObject): KubeObject {
+  const { resourceVersion: _version, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
+function assertNamed(type: ResourceType, { namespace, name }: ObjectRef, { metadata }: KubeObject): void {
+  if (metadata.name === name && (!type.namespaced || metadata.namespace === namespace)) return;
+  throw badRequest('the name of the object does not match the name on the URL');
+}
+
+/** No write of an object begins its end, or changes how long that takes. */
+function assertNotDeletedBy(
+  type: ResourceType,
+  { metadata: before }: KubeObject,
+  { metadata: wanted }: KubeObject,
+): void {
+  if (before.deletionTimestamp === undefined && wanted.deletionTimestamp !== undefined)
+    throw immutable(type, before.name, 'metadata.deletionTimestamp');
+  const grace = wanted.deletionGracePeriodSeconds;
+  if (grace !== undefined && grace !== before.deletionGracePeriodSeconds)
+    throw immutable(type, before.name, 'metadata.deletionGracePeriodSeconds');
+}
+
+function immutable(type: ResourceType, name: string, field: string): Failure {
+  return invalid(type, name, `${field}: Invalid value: field is immutable`, field);
+}
+
+function strangeUid(type: ResourceType, name: string, known: KubeObject | undefined, asked: string): Failure {
+  const why = `the UID in the precondition (${asked}) does not match the UID in record (${known?.metadata.uid ?? ''}). The object might have been deleted and then recreated`;
+  return conflict(type, name, why);
+}
+
 function isEmpty(value: unknown): boolean {
   return (
     value === undefined ||
@@ -515,13 +556,14 @@ function assertRules(type: ResourceType, before: KubeObject, after: KubeObject):
   for (const field of ['offerId', 'gpu', 'diskGb']) {
     if (old[field] === undefined || sameJson(old[field], next[field])) continue;
     const why = `spec.${field}: Invalid value: ${field} cannot change once it is set: delete this instance and create another`;
-    throw invalid(type, before.metadata.name, why);
+    throw invalid(type, before.metadata.name, why, `spec.${field}`);
   }
   if (old['type'] !== next['type']) {
     throw invalid(
       type,
       before.metadata.name,
       'spec.type: Invalid value: type cannot change: delete this instance and create another',
+      'spec.type',
     );
   }
 }

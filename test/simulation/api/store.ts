@@ -61,12 +61,12 @@ export class Collection {
     this.#tell({ version, before, after, line: Line.of(before === undefined ? 'ADDED' : 'MODIFIED', after) });
   }
 
-  /** `last`: the object as its last write left it. */
-  remove(version: number, before: KubeObject, last = before): void {
+  /** It is told of as it was before the write that took it away. */
+  remove(version: number, before: KubeObject): void {
     const { namespace = '' } = before.metadata;
     this.objects.delete(keyOf(before.metadata));
     this.namespaces.get(namespace)?.delete(before.metadata.name);
-    const told = { ...last, metadata: { ...last.metadata, resourceVersion: String(version) } };
+    const told = { ...before, metadata: { ...before.metadata, resourceVersion: String(version) } };
     this.#tell({ version, before, after: undefined, line: Line.of('DELETED', told) });
   }
 

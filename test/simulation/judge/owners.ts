@@ -12,6 +12,7 @@ import type { Claim } from '../../../src/resources/instances/claim.ts';
 import { sameJson } from '../../../src/lib/json.ts';
 import {
   type KubeObject,
+  NAMESPACES,
   NODES,
   PERSISTENT_VOLUME_CLAIMS,
   type PersistentVolumeClaim,
@@ -722,6 +723,9 @@ export class Owners {
     const { isOnDemand, isDeleted, endsByItself, durations, touchedAt, stoppedAt, name } = rental;
     if (!isOnDemand || isDeleted || endsByItself || durations.size > 0 || stoppedAt !== undefined) return;
     if (touchedAt > from - BEFORE_MS || this.#isTroubled(node, from - AFTER_MS, this.#now, { isEnd: true })) return;
+    // Kubernetes ends the pods of a namespace before it deletes their instances.
+    const namespace = this.#api.find(NAMESPACES, { name: rental.namespace });
+    if (namespace === undefined || namespace.metadata.deletionTimestamp !== undefined) return;
     const found = this.#api.find<GpuInstance>(GPU_INSTANCES, rental);
     // What came late is of a start that was over.
     if (found?.status?.incarnation !== startOf(pod)?.incarnation) return;

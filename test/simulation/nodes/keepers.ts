@@ -4,11 +4,16 @@ import {
   NAMESPACES,
   type Node,
   NODES,
+  type ObjectRef,
+  type OwnerReference,
   type Pod,
   PODS,
   RESOURCE_QUOTAS,
   type ResourceQuota,
+  type ResourceType,
 } from '../../../src/kube/types.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
+import { sameJson } from '../../../src/lib/json.ts';
 import type { ApiServer } from '../api/server.ts';
 import type { Change } from '../api/store.ts';
 import type { Chance } from '../clock/chance.ts';
@@ -28,6 +33,10 @@ const ORPHAN = 'orphan';
 function withoutFinalizer<T extends KubeObject>(object: T, name: string): T {
   const finalizers = object.metadata.finalizers?.filter((one) => one !== name) ?? [];
   return { ...object, metadata: { ...object.metadata, finalizers } };
+}
+
+function isHolding({ metadata }: Pod, uid: string): boolean {
+  return metadata.ownerReferences?.some((owner) => owner.uid === uid && owner.blockOwnerDeletion === true) === true;
 }
 
 /** Marks a pod that Kubernetes is about to delete. */
@@ -78,11 +87,43 @@ export class Keepers {
       ({ persistentVolumeClaim }) => persistentVolumeClaim !== undefined,
     );
     if (isOver && usesDisk === true) time.afterPlain(chance.between(10, 300), () => api.releaseDisks(namespace));
-    if (after !== undefined) return;
+    if (after !== undefined && this.#isStray(after, before)) {
+      time.afterPlain(chance.between(20, 800), () => this.#collect(after.metadata));
+    }
     // Owners that wait for the last of what they own.
     for (const { uid, name } of before?.metadata.ownerReferences ?? []) {
-      if (this.#deps.pods.ownedBy(uid).length === 0) this.#finishOwner(namespace, name, uid);
+      if (!this.#isHeld(uid)) this.#finishOwner(namespace, name, uid);
     }
+  }
+
+  /** Whether the pod is new, or has other owners than before, and one of them is not there. */
+  #isStray({ metadata }: Pod, before: Pod | undefined): boolean {
+    const { ownerReferences = [], namespace } = metadata;
+    if (sameJson(ownerReferences, before?.metadata.ownerReferences ?? [])) return false;
+    return ownerReferences.some((owner) => !this.#isSolid(namespace, owner));
+  }
+
+  /** Whether an owner is there, and does not wait for what it owns. No other kind ends in a world. */
+  #isSolid(namespace: string | undefined, { kind, name, uid }: OwnerReference): boolean {
+    if (kind !== GPU_INSTANCES.kind) return true;
+    const { metadata } = this.#deps.api.find(GPU_INSTANCES, { namespace, name }) ?? {};
+    return metadata?.uid === uid && metadata.finalizers?.includes(FOREGROUND) !== true;
+  }
+
+  /** Whether an owner that is deleted in the foreground waits for a pod. */
+  #isHeld(uid: string): boolean {
+    return this.#deps.pods.ownedBy(uid).some((pod) => isHolding(pod, uid));
+  }
+
+  /** Deletes a pod that no owner is left of; where one is, takes the others off. */
+  #collect(ref: ObjectRef): void {
+    const { api } = this.#deps;
+    const pod = api.find(PODS, ref);
+    const { namespace, ownerReferences = [] } = pod?.metadata ?? {};
+    if (pod === undefined || ownerReferences.length === 0) return;
+    const solid = ownerReferences.filter((owner) => this.#isSolid(namespace, owner));
+    if (solid.length === 0) this.#deletePod(pod);
+    else api.change(PODS, ref, (one) => ({ ...one, metadata: { ...one.metadata, ownerReferences: solid } }));
   }
 
   #seeOwner(owner: KubeObject, isGone: boolean): void {
@@ -94,9 +135,9 @@ export class Keepers {
     time.afterPlain(chance.between(20, 800), () => {
       for (const pod of pods.ownedBy(uid)) {
         if (isOrphaning) this.#disown(pod, uid);
-        else this.#deletePod(pod);
+        else if (isGone || isHolding(pod, uid)) this.#collect(pod.metadata);
       }
-      if (!isGone && (isOrphaning || pods.ownedBy(uid).length === 0)) this.#finishOwner(namespace, name, uid);
+      if (!isGone && (isOrphaning || !this.#isHeld(uid))) this.#finishOwner(namespace, name, uid);
     });
   }
 
@@ -108,15 +149,7 @@ export class Keepers {
   }
 
   #finishOwner(namespace: string, name: string, uid: string): void {
-    const { api } = this.#deps;
-    const type = {
-      group: 'berth.dev',
-      version: 'v1alpha1',
-      kind: 'GPUInstance',
-      plural: 'gpuinstances',
-      namespaced: true,
-    };
-    api.change(type, { namespace, name }, (one) => {
+    this.#deps.api.change(GPU_INSTANCES, { namespace, name }, (one) => {
       if (one.metadata.uid !== uid || one.metadata.deletionTimestamp === undefined) return one;
       return withoutFinalizer(withoutFinalizer(one, FOREGROUND), ORPHAN);
     });
@@ -143,25 +176,25 @@ export class Keepers {
     this.#deps.time.afterPlain(this.#deps.chance.between(50, 2_000), () => this.#empty(name));
   }
 
-  /** Deletes everything in a namespace, pods last asked and none by force, until nothing is left. */
+  /** Deletes everything in a namespace, and none by force, until nothing is left: first the pods, and then what else is there. */
   #empty(name: string): void {
     const { api, time } = this.#deps;
-    let left = 0;
-    for (const collection of api.collections()) {
-      const { type } = collection.kind;
-      if (!type.namespaced) continue;
-      for (const { metadata } of api.list(type, name)) {
-        if (metadata.deletionTimestamp === undefined) api.delete(type, metadata);
-      }
-      left += collection.countIn(name);
-    }
+    this.#deleteAll(PODS, name);
+    const others = [...api.collections()].map(({ kind }) => kind.type).filter(({ namespaced }) => namespaced);
+    if (api.list(PODS, name).length === 0) for (const type of others) this.#deleteAll(type, name);
     api.releaseDisks(name);
-    if (left === 0) {
-      this.#ending.delete(name);
-      if (api.find(NAMESPACES, { name })?.metadata.deletionTimestamp !== undefined) api.finishNamespace(name);
+    if (others.some((type) => api.collection(type).countIn(name) > 0)) {
+      time.afterPlain(3_000, () => this.#empty(name));
       return;
     }
-    time.afterPlain(3_000, () => this.#empty(name));
+    this.#ending.delete(name);
+    if (api.find(NAMESPACES, { name })?.metadata.deletionTimestamp !== undefined) api.finishNamespace(name);
+  }
+
+  #deleteAll(type: ResourceType, namespace: string): void {
+    const { api } = this.#deps;
+    for (const { metadata } of api.list(type, namespace))
+      if (metadata.deletionTimestamp === undefined) api.delete(type, metadata);
   }
 
   /** Pods whose Node is gone: Kubernetes says that they failed, and deletes them by force. */
