@@ -38,7 +38,7 @@ export class Modelled implements Side {
 
   async send(call: Call): Promise<{ status: number; body: Json }> {
     const { status, body } = carryOut(this.#api, requestOf(call));
-    return { status, body: JSON.parse(body) as Json };
+    return { status, body: (typeof body === 'string' ? JSON.parse(body) : body.value) as Json };
   }
 
   async watch(path: string): Promise<{ status: number; lines: readonly WatchLine[] }> {
