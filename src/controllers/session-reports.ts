@@ -56,6 +56,8 @@ export interface SessionReportsDeps {
 export class SessionReports {
   readonly #deps: SessionReportsDeps;
   readonly #views = new Map<ActivityRole, RoleView>();
+  /** Undefined after a look. */
+  #evidence: { known: SessionEvidence | undefined } | undefined;
 
   constructor(deps: SessionReportsDeps) {
     this.#deps = deps;
@@ -63,6 +65,11 @@ export class SessionReports {
 
   /** What is known of the use of instances; undefined when nobody serves any. */
   evidence(): SessionEvidence | undefined {
+    this.#evidence ??= { known: this.#found() };
+    return this.#evidence.known;
+  }
+
+  #found(): SessionEvidence | undefined {
     const found = ACTIVITY_ROLES.map((role) => evidenceOf(role, this.#views.get(role) ?? NOTHING)).filter(
       (one) => one !== undefined,
     );
@@ -90,6 +97,7 @@ export class SessionReports {
       const before = this.#views.get(role) ?? NOTHING;
       const view = viewOf(lease, before);
       this.#views.set(role, view);
+      this.#evidence = undefined;
       for (const [key, { looks }] of view.replicas) if (looks >= LOST_LOOKS) await this.#giveUp(role, key, signal);
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error, role }, 'Reports of sessions were not read; nothing ends as idle');

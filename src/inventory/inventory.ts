@@ -27,7 +27,7 @@ import { claimHolding, podHolding, reservedFor } from './holdings.ts';
 import { nodeFacts, type NodeFacts, type NodeView, sameForRent, type Share } from './nodes/node-view.ts';
 import { NodeViews } from './nodes/node-views.ts';
 import { type Offer, type OfferClass, offerClasses, offerOf, type OfferParts, sizedAs } from './offers.ts';
-import { orderPools, type Pool, storageClassOf } from './pools.ts';
+import { type ListedPool, orderPools, type Pool, storageClassOf } from './pools.ts';
 import { placesByPreemption, preempt, type Preemption, type PreemptOptions } from './preempt.ts';
 import type { Architectures } from './nodes/node-state.ts';
 import { nodeFailuresOf } from './nodes/quarantine.ts';
@@ -74,6 +74,7 @@ export class Inventory {
   readonly #stops: (() => void)[];
   readonly #market: Market;
   #version = 0;
+  #listed: readonly ListedPool[] = [];
   #pools: readonly Pool[] = [];
   #hasStorage = new WeakMap<Pool, boolean>();
   #offerParts: OfferParts = new WeakMap();
@@ -321,10 +322,14 @@ export class Inventory {
   }
 
   #refreshPools(): void {
-    const pools = orderPools(this.#stores.pools.values());
+    const listed = [...this.#stores.pools.values()].map(({ metadata: { name, deletionTimestamp }, spec }) => ({
+      metadata: { name, deletionTimestamp },
+      spec,
+    }));
     // Their status is written all the time. What they rent out changes rarely.
-    if (!sameJson(pools, this.#pools)) {
-      this.#pools = pools;
+    if (!sameJson(listed, this.#listed)) {
+      this.#listed = listed;
+      this.#pools = orderPools(listed);
       for (const node of this.#stores.nodes.values()) this.#lookAt(node);
       this.#classes = undefined;
     }

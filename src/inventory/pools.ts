@@ -13,6 +13,9 @@ export interface Pool {
   spec: GpuPoolSpec;
 }
 
+/** What a pool says of what it rents out. */
+export type ListedPool = Pick<GpuPool, 'metadata' | 'spec'>;
+
 function selects(pool: Pool, labels: Readonly<Record<string, string>>): boolean {
   return Object.entries(pool.spec.nodeSelector).every(([name, value]) => labels[name] === value);
 }
@@ -21,7 +24,7 @@ function selects(pool: Pool, labels: Readonly<Record<string, string>>): boolean 
  * Pools with the most labels first, then by name. A node belongs to one of them: no GPU is offered twice. Where there is
  * no pool, nothing is for rent: its prices and its sandbox may be what somebody deleted, or what no cache has yet.
  */
-export function orderPools(pools: Iterable<GpuPool>): Pool[] {
+export function orderPools(pools: Iterable<ListedPool>): Pool[] {
   return [...pools]
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .map(({ metadata, spec }) => ({ name: metadata.name, spec: gpuPoolSpecSchema.parse(spec) }))

@@ -89,6 +89,16 @@ export const KINDS: readonly Kind[] = [
   }),
 ];
 
+const FIELDS = new WeakMap<Schema, readonly (readonly [string, Schema])[]>();
+
+function fieldsOf(schema: Schema): readonly (readonly [string, Schema])[] | undefined {
+  const { properties } = schema;
+  if (properties === undefined) return undefined;
+  let fields = FIELDS.get(schema);
+  if (fields === undefined) FIELDS.set(schema, (fields = Object.entries(properties)));
+  return fields;
+}
+
 /** The value with the defaults of its schema, and without fields that the schema does not know. */
 export function structured(value: unknown, schema: Schema): unknown {
   if (Array.isArray(value)) {
@@ -96,14 +106,15 @@ export function structured(value: unknown, schema: Schema): unknown {
     return items === undefined ? value : value.map((item) => structured(item, items));
   }
   if (!isObject(value)) return value;
-  const { properties, additionalProperties } = schema;
-  if (properties === undefined) {
+  const { additionalProperties } = schema;
+  const fields = fieldsOf(schema);
+  if (fields === undefined) {
     if (!isObject(additionalProperties)) return value;
     const inner = additionalProperties as Schema;
     return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, structured(item, inner)]));
   }
   const result: Json = {};
-  for (const [name, inner] of Object.entries(properties)) {
+  for (const [name, inner] of fields) {
     const given = value[name];
     if (given !== undefined) result[name] = structured(given, inner);
     else if (inner.default !== undefined) result[name] = structured(structuredClone(inner.default), inner);

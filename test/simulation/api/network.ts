@@ -340,7 +340,7 @@ export class Link {
 
   /** No replica is refused again and again because of what it wrote itself, and has an answer to. */
   #mustKnow({ path, body }: Call, status: number, isLost: boolean): void {
-    const { pathname } = new URL(path, 'http://api');
+    const [pathname = ''] = path.split('?');
     const { type, namespace, name = '' } = targetOf(pathname);
     if (type.plural !== GPU_INSTANCES.plural) return;
     const { uid = '', resourceVersion: version = '' } =

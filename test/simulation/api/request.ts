@@ -30,7 +30,8 @@ export interface Target {
 }
 
 export function targetOf(pathname: string): Target {
-  const parts = pathname.split('/').slice(1).map(decodeURIComponent);
+  const raw = pathname.split('/').slice(1);
+  const parts = pathname.includes('%') ? raw.map((one) => decodeURIComponent(one)) : raw;
   const group = parts[0] === 'api' ? '' : (parts[1] ?? '');
   const rest = parts.slice(group === '' ? 2 : 3);
   const isInside = rest[0] === 'namespaces' && rest.length > 2;

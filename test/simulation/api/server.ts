@@ -47,10 +47,6 @@ const ORPHAN = 'orphan';
 /** As Kubernetes protects a volume that a pod uses. */
 export const PVC_PROTECTION = 'kubernetes.io/pvc-protection';
 
-function kindKey({ group, plural }: Pick<ResourceType, 'group' | 'plural'>): string {
-  return `${group}/${plural}`;
-}
-
 function isEnded(pod: Pod): boolean {
   return pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
 }
@@ -68,7 +64,9 @@ function specOf(object: KubeObject): Json {
 export class ApiServer {
   readonly #time: VirtualTime;
   readonly #chance: Chance;
-  readonly #collections = new Map<string, Collection>();
+  readonly #collections: Collection[] = [];
+  /** By group and plural. */
+  readonly #groups = new Map<string, Map<string, Collection>>();
   #version = 1_000;
   #uids = 0;
   /** Whether it knows Dynamic Resource Allocation. */
@@ -87,7 +85,11 @@ export class ApiServer {
       collection.listeners.add((change) => {
         for (const follower of this.#followers) follower(change);
       });
-      this.#collections.set(kindKey(kind.type), collection);
+      this.#collections.push(collection);
+      const { group, plural } = kind.type;
+      const known = this.#groups.get(group);
+      if (known === undefined) this.#groups.set(group, new Map([[plural, collection]]));
+      else known.set(plural, collection);
     }
   }
 
@@ -101,17 +103,17 @@ export class ApiServer {
   }
 
   collection(type: Pick<ResourceType, 'group' | 'plural'>): Collection {
-    const found = this.#collections.get(kindKey(type));
+    const found = this.#groups.get(type.group)?.get(type.plural);
     if (found === undefined) throw new Failure(404, 'NotFound', 'the server could not find the requested resource', {});
     return found;
   }
 
   collections(): Iterable<Collection> {
-    return this.#collections.values();
+    return this.#collections;
   }
 
   compact(): void {
-    for (const collection of this.#collections.values()) collection.compact(this.#version);
+    for (const collection of this.#collections) collection.compact(this.#version);
   }
 
   find<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef): T | undefined {

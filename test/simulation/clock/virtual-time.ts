@@ -32,6 +32,7 @@ export class VirtualTime {
   #orders = 0;
   #cancelled = 0;
   #atOnce = 0;
+  #said = { second: Number.NaN, text: '' };
   readonly #start: number;
 
   /** The wall clocks begin so many days after new year. */
@@ -56,7 +57,10 @@ export class VirtualTime {
 
   /** As Kubernetes writes times: whole seconds. */
   get seconds(): string {
-    return `${new Date(this.wall).toISOString().slice(0, 19)}Z`;
+    const second = Math.floor(this.wall / 1000);
+    if (second !== this.#said.second)
+      this.#said = { second, text: `${new Date(this.wall).toISOString().slice(0, 19)}Z` };
+    return this.#said.text;
   }
 
   /** Calls `run` once after `ms`. Promises that it settles go on before time does. The answer cancels it. */
