@@ -6,14 +6,23 @@ import { Tally } from '../simulation/tally.ts';
 import { SEED, SHARE } from './support/seed.ts';
 
 const LOOKS = 40;
-/** New worlds, for a share beyond 1: four of 133 still find something that nobody has looked into. */
-const NEW = Math.ceil(30 * Math.max(0, SHARE - 1));
+/** New worlds, and how long others of them are begun. */
+const NEW = Math.ceil(10 * SHARE);
+const NEW_MS = 60_000 * SHARE;
 /** No world takes as long, and a failure is made short within it, too. */
 const LIMIT_MS = 300_000;
 
-function jobs(): Job[] {
-  const news = Array.from({ length: NEW }, (_, index) => SEED + index);
-  return [...FAILED_ONCE.map(({ seed }) => seed), ...news].map((seed) => ({ seed, plan: planOf(seed), looks: LOOKS }));
+function jobOf(seed: number): Job {
+  return { seed, plan: planOf(seed), looks: LOOKS };
+}
+
+function* jobs(): Generator<Job> {
+  for (const { seed } of FAILED_ONCE) yield jobOf(seed);
+  const end = performance.now() + NEW_MS;
+  for (let seed = SEED; seed < SEED + NEW && performance.now() < end; seed += 1) {
+    say(`Simulation: npm run simulate -- --seed ${seed}`);
+    yield jobOf(seed);
+  }
 }
 
 // One process: the files beside this one need the other core.
