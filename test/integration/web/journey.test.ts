@@ -275,7 +275,7 @@ describeWith(
           Number(/now ([\d.]+)/.exec((await cpu.getAttribute('aria-label')) ?? '')?.[1]);
         const before = await cores();
         await openTerminal(guest);
-        await page.keyboard.type('timeout 90 sh -c "while :; do :; done" &\n');
+        await page.keyboard.type('timeout 90 sh -c "while sleep 0.1; do seq 499999 >/dev/null; done" &\n');
         await waitFor('the chart to move', async () => (await cores()) > before + 0.05, 90_000);
         await look(guest, 'journey-load');
         await page.locator('.xterm-helper-textarea').focus();
