@@ -81,11 +81,11 @@ function broken(code: string): Error {
   return Object.assign(new Error(code), { code });
 }
 
-/** The first write that says when a place was granted is the one that grants it. */
+/** The first write that says when a place was granted is the one that grants it, after a dry run of it. */
 function isMeant({ grantTo }: Moment, { path, body }: Call): boolean {
   if (grantTo === undefined) return true;
   const isOf = path.includes(`/${grantTo}/`) || body?.includes(`"${grantTo}"`) === true;
-  return isOf && body?.includes('grantedAt') === true;
+  return isOf && !path.includes('dryRun') && body?.includes('grantedAt') === true;
 }
 
 /** The body of an answer that is there at once. */

@@ -12,7 +12,7 @@ interface Life {
 type Rent = Extract<Act, { do: 'rent' }>;
 
 /** Longer than the lease of the controllers, so that another replica leads meanwhile. */
-const BEYOND_LEASE_MS: readonly [number, number] = [9_000, 20_000];
+const BEYOND_LEASE_MS: readonly [number, number] = [9_000, 13_000];
 /** Sizes that no product has room for all of. */
 const CROWD = [8, 4, 4, 2, 2, 1, 1, 1];
 /** More than an instance may start within an hour. */
@@ -152,27 +152,38 @@ const staleSuccessor: Scene = (stage, at) => {
   }
 };
 
-/** A leader is suspended when it grants a place, loses the lease, and leads again when what had that place is gone. */
-const secondTerm: Scene = (stage, at) => {
+/**
+ * A leader is suspended when it grants a place, loses the lease, and leads again when what had that place is gone. It comes
+ * early, while the place is free: a grant that waits would come after the end of what it is for.
+ */
+const secondTerm: Scene = (stage) => {
   const { chance } = stage;
+  const at = chance.between(22 * SECOND_MS, 40 * SECOND_MS);
   const forMs = chance.between(...BEYOND_LEASE_MS);
   const product = chance.int(0, 1);
   stage.add({ at: at - 20 * SECOND_MS, do: 'scale' });
   const tenant = stage.freeTenant(at - 20 * SECOND_MS);
-  const onDemand = { tenant, product, interruptible: false } as const;
-  const of = stage.rent(at, { ...onDemand, gpus: chance.of([2, 4, 8]) ?? 4, way: 'kubectl' });
+  const onDemand = { tenant, product, interruptible: false, way: 'kubectl' } as const;
+  const of = stage.rent(at, { ...onDemand, gpus: 8 });
   stage.add({ at: at - 1, do: 'freeze', forMs, atWrite: true, grantOf: of, breaks: true });
-  const goes = at + chance.between(11 * SECOND_MS, forMs + 8 * SECOND_MS);
+  // Its cache has caught up by then: it looks at an instance once more that had a place when it last heard of it.
+  const goes = at + forMs + chance.between(3 * SECOND_MS, 6 * SECOND_MS);
   stage.add({ at: goes, do: 'delete', of, how: 'Background' });
-  const leaves = Math.max(at + forMs, goes) + chance.between(6 * SECOND_MS, 20 * SECOND_MS);
+  const leaves = goes + chance.between(9 * SECOND_MS, 14 * SECOND_MS);
   stage.add({ at: leaves, do: chance.is(0.9) ? 'stopLeader' : 'kill' });
-  stage.crowd(leaves + 12 * SECOND_MS, onDemand, true);
+  stage.crowd(leaves + 2 * SECOND_MS, onDemand, true);
 };
 
 /** The API server starts anew and has forgotten what was, while much ends. */
 const forgetfulServer: Scene = (stage, at) => {
   const { chance } = stage;
   const forMs = chance.between(5 * SECOND_MS, 25 * SECOND_MS);
+  const tenant = stage.freeTenant(at - 39 * SECOND_MS);
+  const onDemand = { tenant, product: chance.int(0, 1), interruptible: false } as const;
+  for (const gpus of [4, 2, 2]) {
+    const of = stage.rent(at - chance.between(30 * SECOND_MS, 38 * SECOND_MS), { ...onDemand, gpus });
+    stage.add({ at: at + chance.between(0, forMs), do: 'clearAway', of, isHeld: false });
+  }
   stage.add({ at, do: 'storm', kinds: ['away'], forMs, restarts: true });
   for (let count = chance.int(2, 5); count > 0; count -= 1) {
     const of = stage.living(at);
@@ -186,7 +197,7 @@ const forgetfulServer: Scene = (stage, at) => {
     ]);
     if (next !== undefined) stage.add(next);
   }
-  stage.crowd(at + forMs + chance.between(0, 5 * SECOND_MS));
+  stage.crowd(at + forMs + chance.between(0, 5 * SECOND_MS), onDemand, true);
 };
 
 /** All pools are away for a moment, while some rent. */
@@ -277,11 +288,18 @@ const again: Scene = (stage, at) => {
 const notReady: Scene = (stage, at) => {
   const { chance, plan } = stage;
   const node = chance.int(0, plan.nodes - 1);
+  const tenant = stage.freeTenant(at - SECOND_MS);
   // Nodes have two products in turn.
-  stage.crowd(at, { product: node % 2 });
+  const crowd = stage.crowd(at, { tenant, product: node % 2, interruptible: false }, true);
   const forMs = chance.between(60 * SECOND_MS, 120 * SECOND_MS);
-  const taintedAfterMs = chance.is(0.3) ? chance.between(100, 5_000) : chance.between(20 * SECOND_MS, forMs);
-  stage.add({ at: at + chance.between(20 * SECOND_MS, 60 * SECOND_MS), do: 'unready', node, forMs, taintedAfterMs });
+  const taintedAfterMs = chance.is(0.3) ? chance.between(100, 5_000) : chance.between(50 * SECOND_MS, forMs);
+  const unready = at + chance.between(25 * SECOND_MS, 45 * SECOND_MS);
+  stage.add({ at: unready, do: 'unready', node, forMs, taintedAfterMs });
+  for (const of of crowd) {
+    if (chance.is(0.3)) continue;
+    const goes = unready + chance.between(18 * SECOND_MS, 45 * SECOND_MS);
+    stage.add({ at: goes, do: 'delete', of, how: 'Background' });
+  }
 };
 
 /** Nodes answer again while watches lag, so that their pods are heard of before them, and a crowd starts. */
@@ -339,8 +357,12 @@ const SCENES: readonly Scene[] = [
   preemptions,
 ];
 
-/** Those that show nothing where GPUs, terms or limits happen to be otherwise. */
-const OFTEN: ReadonlySet<Scene> = new Set([secondTerm, ceilingAndLine]);
+/** How much more than once those are drawn that show nothing where GPUs, terms or limits happen to be otherwise. */
+const OFTEN: ReadonlyMap<Scene, number> = new Map([
+  [staleSuccessor, 2],
+  [secondTerm, 3],
+  [ceilingAndLine, 2],
+]);
 
 /** Acts that show a fault only together come together. From numbers of their own, with ids after those of `acts`. */
 export function planScenes(chance: Chance, plan: Plan, acts: readonly Act[], firstId: number): Act[] {
@@ -350,7 +372,7 @@ export function planScenes(chance: Chance, plan: Plan, acts: readonly Act[], fir
     .map(({ id, at }): Life => ({ of: id, from: at, to: ends.get(id) ?? Infinity }));
   const stage = new Stage(chance, plan, { lives, firstId });
   const mood = new Mood(chance);
-  const drawn = SCENES.map((scene) => [OFTEN.has(scene) ? 2 : 1, scene] as const);
+  const drawn = SCENES.map((scene) => [OFTEN.get(scene) ?? 1, scene] as const);
   for (let count = 0; count < plan.scenes; count += 1) {
     const scene = mood.of('scene', drawn);
     scene(stage, chance.between(40_000, plan.spanMs * 0.55));
