@@ -22,7 +22,7 @@ const STEPS = 30;
 /** Sequences that are under way at the same time. */
 const LANES = 4;
 /** Looks at shorter sequences, until what is left of a failure is told. */
-const LOOKS = 40;
+const LOOKS = 30;
 /** Some seconds, or with a failure and LOOKS at it, minutes. */
 const LIMIT_MS = 600_000 * Math.max(1, LIVES);
 

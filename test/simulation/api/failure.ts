@@ -57,8 +57,9 @@ export function forbidden(type: ResourceType, name: string, why: string, causes?
 }
 
 export function invalid(type: ResourceType, name: string, why: string, field?: string): Failure {
+  const reason = why.includes(': Forbidden: ') ? 'FieldValueForbidden' : 'FieldValueInvalid';
   const message = `${type.kind}${type.group === '' ? '' : `.${type.group}`} "${name}" is invalid: ${why}`;
-  const causes = field === undefined ? {} : { causes: [{ reason: 'FieldValueInvalid', message: why, field }] };
+  const causes = field === undefined ? {} : { causes: [{ reason, message: why, field }] };
   return new Failure(422, 'Invalid', message, { ...detailsOf(type, name), kind: type.kind, ...causes });
 }
 

@@ -372,7 +372,7 @@ export class ApiServer {
       const added = merged.metadata.finalizers?.find((one) => metadata.finalizers?.includes(one) !== true);
       if (added !== undefined) {
         const why = `metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"${added}"}`;
-        throw invalid(kind.type, metadata.name, why);
+        throw invalid(kind.type, metadata.name, why, 'metadata.finalizers');
       }
     }
     return merged;

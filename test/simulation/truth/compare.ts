@@ -31,9 +31,15 @@ function byName(told: readonly Told[]): Told[] {
   return told.toSorted((a, b) => (a.name === b.name ? 0 : a.name < b.name ? -1 : 1));
 }
 
+function isAbout({ name }: Told): (told: Told) => boolean {
+  return (told) => told.name === name;
+}
+
 /** What a watch told. The order is that of each object where the cluster itself had a part in it, else that of all. */
 function heardBy({ kind, lines }: Watched, isOfEach: boolean): Told[] {
-  const told = lines.flatMap((line) => toldOf(kind, line));
+  const all = lines.flatMap((line) => toldOf(kind, line));
+  // A write that changes nothing that is compared may be of one side alone.
+  const told = all.filter((one, index) => !isDeepStrictEqual(one, all.slice(0, index).findLast(isAbout(one))));
   const initial = told.findIndex(({ type }) => type === 'BOOKMARK');
   if (isOfEach) return [...byName(told.slice(0, initial + 1)), ...byName(told.slice(initial + 1))];
   return [...byName(told.slice(0, initial + 1)), ...told.slice(initial + 1)];

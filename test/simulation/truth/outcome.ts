@@ -51,6 +51,13 @@ function metadataOf(kind: KindName, metadata: Json): Json {
   };
 }
 
+/** Kubernetes marks a pod that no node has and that ends as failed, some time in twenty seconds. */
+function isNowhere({ metadata, spec }: Json): boolean {
+  return (
+    (metadata as Json)['deletionTimestamp'] !== undefined && (spec as Json | undefined)?.['nodeName'] === undefined
+  );
+}
+
 /** An object without what differs from one API server to another. */
 export function comparable(kind: KindName, object: Json): Json {
   const metadata = metadataOf(kind, object['metadata'] as Json);
@@ -60,6 +67,7 @@ export function comparable(kind: KindName, object: Json): Json {
     return { ...rest, metadata };
   }
   const fields = Object.entries(kept).flatMap(([name, names]) => {
+    if (name === 'status' && isNowhere(object)) return [];
     const value = leanPart(name, object[name] ?? (names === true && name === 'spec' ? {} : undefined));
     if (value === undefined) return [];
     return [[name, names === true ? value : picked(value, names)] as const];

@@ -136,6 +136,9 @@ const METADATA: readonly Json[] = [
   { generateName: 'a-' },
 ];
 
+/** A PUT that makes a Lease takes the end of it as it comes. */
+const LIVING = METADATA.filter((one) => Object.keys(one).every((name) => !name.startsWith('deletion')));
+
 /** A node whose kubelet says nothing. */
 export const SILENT_NODE = 'truth-silent';
 const MARKER = 'marker-';
@@ -249,9 +252,15 @@ function created(chance: Chance, kind: Exclude<KindName, 'quota'>, name: string)
 
 function changeOf(chance: Chance, kind: KindName, of: string): Json {
   const { metadata = {}, ...change } = (
-    chance.is(0.5) ? { metadata: chance.one(METADATA) } : chance.is(0.1) ? {} : chance.one(CHANGES[kind])
+    chance.is(0.5)
+      ? { metadata: chance.one(kind === 'lease' ? LIVING : METADATA) }
+      : chance.is(0.1)
+        ? {}
+        : chance.one(CHANGES[kind])
   ) as { metadata?: Json };
-  return { ...change, metadata: { ...claimsOf(chance, of), ...metadata } };
+  const claims = claimsOf(chance, of);
+  // A refusal has one cause.
+  return { ...change, metadata: claims['uid'] === STRANGE_UID ? claims : { ...claims, ...metadata } };
 }
 
 function statusOf(chance: Chance, kind: KindName, of: string): Json {
