@@ -16,7 +16,8 @@ import { SILENT_NODE, type Step, stepsOf } from '../../simulation/truth/steps.ts
 // The API server of simulated worlds, which is a model, and a real one get the same random calls.
 
 const LIVES = Number(process.env['BERTH_LIVES'] ?? 1);
-const SEED = Number(process.env['BERTH_SEED'] ?? Date.now() % 100_000);
+/** New ones by hand, with BERTH_LIVES: they still find a corner now and then that nobody has looked into. */
+const SEED = Number(process.env['BERTH_SEED'] ?? (LIVES > 1 ? Date.now() % 100_000 : 10));
 const SEQUENCES = 20 * LIVES;
 const STEPS = 30;
 /** Sequences that are under way at the same time. */
