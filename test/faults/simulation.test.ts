@@ -7,7 +7,7 @@ import { SEED, SHARE } from './support/seed.ts';
 
 const LOOKS = 40;
 /** New worlds, and how long others of them are begun. */
-const NEW = Math.ceil(10 * SHARE);
+const NEW = Math.ceil(6 * SHARE);
 const NEW_MS = 60_000 * SHARE;
 /** No world takes as long, and a failure is made short within it, too. */
 const LIMIT_MS = 300_000;

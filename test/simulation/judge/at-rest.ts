@@ -38,6 +38,8 @@ const OVER: ReadonlySet<string> = new Set([
 /** Ends after which onExpiry deletes. */
 const LIMITED: ReadonlySet<string> = new Set(['Expired', 'Idle']);
 
+/** Of the refusal of a tenant whose starts held GPUs and never ran. */
+const HELD_FOR_NOTHING = 'ended before their containers ran';
 /** Longer than a limit that was set while the instance ran needs. */
 const LATE_MS = 5 * 60_000;
 
@@ -111,6 +113,8 @@ export function judgeAtRest(world: World, people: People): void {
     if (instance.spec.powerState === 'Stopped' && own.length > 0) judge.blame(8, `${said} was stopped and runs`);
     const isLimited = reason === 'TenantLimit' && message.includes('ceiling');
     if (!isLimited && !['WaitingForCapacity', 'NodeLost', 'Preempted'].includes(reason)) continue;
+    // For what its tenant held without a bill, for some hours at most.
+    if (message.includes(HELD_FOR_NOTHING)) continue;
     const { gpu } = instance.spec;
     const rented = instance.status?.rented?.gpus;
     const [product, count] = [gpu?.product ?? rented?.product, gpu?.count ?? rented?.gpuCount];
