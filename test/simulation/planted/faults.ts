@@ -327,7 +327,7 @@ export const PLANTED: readonly PlantedFault[] = [
   {
     name: 'who waits for a tenant with room again stands in no line',
     file: 'controllers/gpu-instance/tenant-line.ts',
-    from: '    this.#deps.line.add(key, waiter.instance, asking(waiter, found));\n    this.#going.add(key);',
+    from: '    line.add(key, waiter.instance, asking(waiter, found));\n    this.#going.add(key);',
     to: '    this.#going.add(key);',
   },
   {
