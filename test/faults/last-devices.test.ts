@@ -106,11 +106,14 @@ class ClaimObserver implements AsyncDisposable {
   }
 }
 
-/** What the caller hears in the end: a 503 says that nothing was decided in time, and who hears it asks again with the same key. */
+/** Nothing was decided: the request came too late, or its answer would have. */
+const UNDECIDED: ReadonlySet<number> = new Set([408, 503]);
+
+/** What the caller hears in the end. Who hears that nothing was decided asks again with the same key. */
 async function rent(call: Call, offer: number, key: string): Promise<Answer> {
   for (;;) {
     const answer = await call('POST', '/instances', { ask_id: offer }, { 'idempotency-key': key });
-    if (answer.status !== 503) return answer;
+    if (!UNDECIDED.has(answer.status)) return answer;
   }
 }
 
