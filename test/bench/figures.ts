@@ -4,6 +4,10 @@ export function quantile(values: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
 }
 
+export function median(values: readonly number[]): number {
+  return quantile(values, 0.5);
+}
+
 /** Runs `work` for each item, `width` at a time. */
 export async function pool<T>(items: readonly T[], width: number, work: (item: T) => Promise<unknown>): Promise<void> {
   const queue = [...items];

@@ -254,7 +254,7 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
     });
 
     it.concurrent('BerthAPIServerErrors: another client fills the priority level', async () => {
-      await using level = await fillLevel(home, accounts.controller.name, folder);
+      await using level = await fillLevel(home, accounts.controller.name);
       const names = ['second', 'third', 'fourth'];
       for (const name of names) await rent(name);
       await onCall.fires('BerthAPIServerErrors');

@@ -1,11 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { inject } from 'vitest';
-import { type KubeConnection, loadKubeConfig } from '../../src/kube/config/config.ts';
-import { account, tokenOf } from './accounts.ts';
+import type { KubeConnection } from '../../src/kube/config/config.ts';
 import type { Refusal } from './refusals.ts';
-import { writeKubeconfigOf } from './role-account.ts';
+import { connectAs } from './role-account.ts';
 import type { TestNamespace } from './test-cluster.ts';
 
 const API_VERSION = 'flowcontrol.apiserver.k8s.io/v1';
@@ -84,12 +82,10 @@ export interface FullLevel extends Refusal {
 }
 
 /** A priority level that a service account shares with another client, which fills it: the API server answers 429. */
-export async function fillLevel(space: TestNamespace, berth: string, folder: string): Promise<FullLevel> {
+export async function fillLevel(space: TestNamespace, berth: string): Promise<FullLevel> {
   const { client, name: namespace } = space;
-  await account(client, namespace, GREEDY, [{ apiGroups: [''], resources: ['pods'], verbs: ['list'] }]);
-  const token = await tokenOf(client, namespace, GREEDY, []);
-  const kubeconfig = await writeKubeconfigOf(join(folder, GREEDY), inject('cluster').kubeconfig, token);
-  const connection = await loadKubeConfig({ kubeconfig });
+  const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['list'] }];
+  const connection = await connectAs(client, inject('cluster').kubeconfig, { namespace, name: GREEDY, rules });
   const shared = await addLevel(space, { accounts: [berth, GREEDY], precedence: 500, shares: 0 });
   const levels = [shared];
   const stop = new AbortController();

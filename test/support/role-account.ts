@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 import type { KubeClient } from '../../src/kube/client/client.ts';
+import { type KubeConnection, loadKubeConfig } from '../../src/kube/config/config.ts';
 import type { KubeObject } from '../../src/kube/types.ts';
 import { ROOT } from '../../tools/lib/paths.ts';
-import { type Rule, tokenOf } from './accounts.ts';
+import { account, type Rule, tokenOf } from './accounts.ts';
 
 const PATHS: Readonly<Record<string, string>> = {
   ServiceAccount: '/api/v1/namespaces/NAMESPACE/serviceaccounts',
@@ -41,6 +43,21 @@ export async function writeKubeconfigOf(path: string, kubeconfig: string, token:
   const users = config.users.map(({ name }) => ({ name, user: { token } }));
   await writeFile(path, JSON.stringify({ ...config, users }), { mode: 0o600 });
   return path;
+}
+
+/** The API server as a new service account with these rights in its namespace sees it. */
+export async function connectAs(
+  client: KubeClient,
+  kubeconfig: string,
+  { namespace, name, rules }: { namespace: string; name: string; rules: readonly Rule[] },
+): Promise<KubeConnection> {
+  await account(client, namespace, name, rules);
+  const token = await tokenOf(client, namespace, name, []);
+  const folder = await mkdtemp(join(tmpdir(), 'berth-account-'));
+  const path = await writeKubeconfigOf(join(folder, 'kubeconfig'), kubeconfig, token);
+  const connection = await loadKubeConfig({ kubeconfig: path });
+  await rm(folder, { recursive: true });
+  return connection;
 }
 
 /** The service account of a role of Berth, with the rights that the chart gives it, in a namespace of the test. */

@@ -91,13 +91,13 @@ function roomOf<T>(refuses: (taken: readonly T[], wanted: T) => boolean): Room<T
 }
 
 /**
- * The instances that a ceiling, a budget or a quota of their tenant refused. They hold up nobody in the waiting line. Those
- * that their tenant has room for again are let go: they stand in the waiting line by the time that they have waited, before
- * anybody behind them has a turn, until they had one turn each. Those for whom there is no place take no room from others
- * of the tenant. A claim that the tenant gives back lets them go, a quota
- * that changes, each look at its budgets, and each claim of a younger one of the tenant. A change of its ceilings wakes
- * them all, and so does one of the offers that serve them: another offer, or another price, may be one that its tenant has
- * room for. Other tenants are never looked at.
+ * The instances that a ceiling, a budget or a quota of their tenant refused. They hold up nobody in the waiting line.
+ * Those that their tenant has room for again are let go: they stand in the waiting line by the time that they have
+ * waited, before anybody behind them has a turn, until they had one turn each. Those for whom there is no place take no
+ * room from others of the tenant. A claim that the tenant gives back lets them go, a quota that changes, each look at
+ * its budgets, and each claim of a younger one of the tenant. A change of its ceilings wakes them all, and so does one
+ * of the offers that serve them: another offer, or another price, may be one that its tenant has room for. Other
+ * tenants are never looked at.
  */
 export class TenantLine {
   readonly #deps: Deps;

@@ -1,5 +1,6 @@
 import { findCondition } from '../../kube/conditions.ts';
 import { contentHash } from '../../lib/content-hash.ts';
+import { ofFrozen } from '../../lib/of-frozen.ts';
 import { type GpuInstance, type GpuInstanceSpec, type GpuInstanceStatus, MOST_START_REQUESTS } from './gpu-instance.ts';
 import { slimSpec } from './slim-spec.ts';
 
@@ -152,26 +153,19 @@ export function instanceState(instance: Pick<GpuInstance, 'metadata' | 'status'>
 /** Begins the hashes of this rule. Those before it, of the first rule, have no mark. */
 const HASH_MARK = '2-';
 
-/** By specs that nobody can change, as caches have them. */
-const startHashes = new WeakMap<GpuInstanceSpec, string>();
-
 /**
  * What the spec says about a start: what its pod is made of, and which place it gets. Edits of other fields neither bring
  * an ended instance back nor cut a pause short.
  */
-export function startHash(spec: GpuInstanceSpec): string {
-  const known = startHashes.get(spec);
-  if (known !== undefined) return known;
+export const startHash = ofFrozen((spec: GpuInstanceSpec): string => {
   // A spec from a cache has digests for its long texts, and must have the same hash.
   const { type, offerId, gpu, diskGb, offerDiskSpace, templateId, templateHashId, ...rest } = slimSpec(spec);
   const { image, imagePullSecrets, runtype, command, args, onStart, env, ports, runtimeClassName, hostUsers } = rest;
   const place = { type, offerId, gpu, diskGb, offerDiskSpace, runtimeClassName, hostUsers };
   const named = { templateId, templateHashId, image, imagePullSecrets };
   const program = { ...named, runtype, command, args, onStart, env, ports, runAsRoot: rest.runAsRoot };
-  const hash = HASH_MARK + contentHash({ ...place, ...program });
-  if (Object.isFrozen(spec)) startHashes.set(spec, hash);
-  return hash;
-}
+  return HASH_MARK + contentHash({ ...place, ...program });
+});
 
 /** The hash as the first rule has it, by which endings of that time are known. */
 function firstStartHash(spec: GpuInstanceSpec): string {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { contentHash } from '../../lib/content-hash.ts';
+import { ofFrozen } from '../../lib/of-frozen.ts';
 import { ISOLATIONS } from './claim.ts';
 
 const rentedGpusSchema = z.object({
@@ -52,18 +53,8 @@ interface Wish {
   gpu?: object | undefined;
 }
 
-/** By specs that nobody can change, as caches have them: each look at an instance asks for it several times. */
-const wishes = new WeakMap<Wish, string>();
-
-/** What stands for the GPUs that the spec asks for. */
-export function wishOf(spec: Wish): string {
-  const known = wishes.get(spec);
-  if (known !== undefined) return known;
-  const { offerId, gpu } = spec;
-  const wish = contentHash({ offerId, gpu });
-  if (Object.isFrozen(spec)) wishes.set(spec, wish);
-  return wish;
-}
+/** What stands for the GPUs that the spec asks for. Each look at an instance asks for it several times. */
+export const wishOf = ofFrozen(({ offerId, gpu }: Wish): string => contentHash({ offerId, gpu }));
 
 interface Renting {
   spec: Wish & { maxPricePerHour?: string | undefined };

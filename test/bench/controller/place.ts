@@ -1,7 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -10,9 +7,9 @@ import { type KubeObject, NAMESPACES, type ResourceType } from '../../../src/kub
 import { GPU_INSTANCES, type GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { TENANT_POLICIES, type TenantPolicySpec } from '../../../src/resources/tenants/tenant-policy.ts';
 import { addFleet, type Fleet } from '../../faults/support/fleet.ts';
-import { account, BERTH_EDIT, tokenOf } from '../../support/accounts.ts';
+import { BERTH_EDIT } from '../../support/accounts.ts';
 import { addRentalFlow } from '../../support/rental-flow.ts';
-import { writeKubeconfigOf } from '../../support/role-account.ts';
+import { connectAs } from '../../support/role-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { pool } from '../figures.ts';
 import { type RunningController, startController } from './process.ts';
@@ -44,13 +41,8 @@ export function names(prefix: string, count: number): string[] {
 
 async function tenantOf(client: KubeClient, kubeconfig: string, namespace: string): Promise<KubeClient> {
   const pods = { apiGroups: [''], resources: ['pods'], verbs: ['create'] };
-  await account(client, namespace, 'tenant', [...BERTH_EDIT, pods]);
-  const folder = await mkdtemp(join(tmpdir(), 'berth-bench-'));
-  const token = await tokenOf(client, namespace, 'tenant', []);
-  const connection = await loadKubeConfig({
-    kubeconfig: await writeKubeconfigOf(join(folder, 'tenant'), kubeconfig, token),
-  });
-  await rm(folder, { recursive: true });
+  const rules = [...BERTH_EDIT, pods];
+  const connection = await connectAs(client, kubeconfig, { namespace, name: 'tenant', rules });
   return createKubeClient(connection, { clock: systemClock() });
 }
 

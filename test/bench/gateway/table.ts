@@ -1,7 +1,7 @@
 import { cpus } from 'node:os';
 import { CASES, type Case } from './cases.ts';
 import type { Measured } from './index.ts';
-import { judged, quantile } from '../figures.ts';
+import { judged, median } from '../figures.ts';
 import type { Target } from './target.ts';
 
 /** Markdown: one row per target, the median of the rounds in every cell. */
@@ -68,8 +68,4 @@ function cell({ figure }: Case, measured: readonly Measured[] | undefined): stri
   const first = of(({ result }) => result.firstP50).toFixed(2);
   if (figure === 'stream') return `${text} (${first})${remark}`;
   return `${text} (${of(({ result }) => result.p50).toFixed(2)} / ${of(({ result }) => result.p99).toFixed(2)})${remark}`;
-}
-
-function median(values: readonly number[]): number {
-  return quantile(values, 0.5);
 }

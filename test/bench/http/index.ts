@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { load, type LoadOptions, type LoadResult } from '../load.ts';
 import { runMain } from '../../../tools/lib/failure.ts';
 import { withCluster } from '../cluster.ts';
-import { type Aim, judged } from '../figures.ts';
+import { type Aim, judged, median } from '../figures.ts';
 import { measureCreates } from './creates.ts';
 import { TOKEN } from './world.ts';
 
@@ -81,8 +81,8 @@ async function measured(options: LoadOptions): Promise<LoadResult & { cpuMs: num
 type Turn = Awaited<ReturnType<typeof measured>>;
 
 /** The median turn, figure by figure. */
-function median(all: readonly Turn[], figure: keyof Turn): number {
-  return all.map((turn) => turn[figure]).toSorted((a, b) => a - b)[Math.floor(all.length / 2)] ?? Number.NaN;
+function medianOf(all: readonly Turn[], figure: keyof Turn): number {
+  return median(all.map((turn) => turn[figure]));
 }
 
 console.log(`load average at the start: ${loadavg().map(ms).join(' ')}\n`);
@@ -102,12 +102,12 @@ try {
       found.theirs.push(await measured(theirs));
     }
     const figures = (all: readonly Turn[]): string[] => [
-      Math.round(median(all, 'perSecond')).toLocaleString('en'),
-      `${ms(median(all, 'p50'))} / ${ms(median(all, 'p99'))} ms`,
+      Math.round(medianOf(all, 'perSecond')).toLocaleString('en'),
+      `${ms(medianOf(all, 'p50'))} / ${ms(medianOf(all, 'p99'))} ms`,
     ];
-    const ratio = (median(found.ours, 'perSecond') / median(found.theirs, 'perSecond')).toFixed(2);
-    const costs = [found.ours, found.theirs].map((all) => (median(all, 'cpuMs') * 1000).toFixed(0)).join(' / ');
-    const verdicts = aims.map(({ figure, aim }) => `${figure} ${judged(aim, median(found.ours, figure))}`).join(', ');
+    const ratio = (medianOf(found.ours, 'perSecond') / medianOf(found.theirs, 'perSecond')).toFixed(2);
+    const costs = [found.ours, found.theirs].map((all) => (medianOf(all, 'cpuMs') * 1000).toFixed(0)).join(' / ');
+    const verdicts = aims.map(({ figure, aim }) => `${figure} ${judged(aim, medianOf(found.ours, figure))}`).join(', ');
     console.log(`| ${[name, ...figures(found.ours), ...figures(found.theirs), ratio, costs, verdicts].join(' | ')} |`);
   }
 } finally {

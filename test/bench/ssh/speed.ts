@@ -5,15 +5,11 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { TOOLS_BIN } from '../../../src/resources/pod/tools-volume.ts';
-import { type Aim, judged } from '../figures.ts';
+import { type Aim, judged, median } from '../figures.ts';
 import type { Place, Way } from './place.ts';
 
 const MIB = 1024 * 1024;
 const SMALL_FILES = 10_000;
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-}
 
 /** Milliseconds that a shell command takes. Throws when it fails. */
 async function timed(command: string): Promise<number> {

@@ -1,29 +1,21 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { type KubeConnection, loadKubeConfig } from '../../../src/kube/config/config.ts';
-import { account, BERTH_EDIT, tokenOf } from '../../support/accounts.ts';
+import type { KubeConnection } from '../../../src/kube/config/config.ts';
+import { BERTH_EDIT } from '../../support/accounts.ts';
 import { addRentalFlow } from '../../support/rental-flow.ts';
-import { writeKubeconfigOf } from '../../support/role-account.ts';
+import { connectAs } from '../../support/role-account.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 let space: TestNamespace;
-let folder: string;
 let tenant: KubeConnection;
 
 beforeAll(async () => {
   space = await testNamespace();
-  folder = await mkdtemp(join(tmpdir(), 'berth-flow-'));
-  await account(space.client, space.name, 'tenant', BERTH_EDIT);
-  const token = await tokenOf(space.client, space.name, 'tenant', []);
-  const kubeconfig = await writeKubeconfigOf(join(folder, 'tenant'), inject('cluster').kubeconfig, token);
-  tenant = await loadKubeConfig({ kubeconfig });
+  const { client, name: namespace } = space;
+  tenant = await connectAs(client, inject('cluster').kubeconfig, { namespace, name: 'tenant', rules: BERTH_EDIT });
 });
 afterAll(async () => {
   await tenant.close();
-  await rm(folder, { recursive: true });
   await space[Symbol.asyncDispose]();
 });
 

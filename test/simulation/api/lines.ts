@@ -1,5 +1,6 @@
 import type { KubeObject } from '../../../src/kube/types.ts';
 import { settled } from './settled.ts';
+
 const { parse } = JSON;
 const NEWLINE = 0x0a;
 
