@@ -14,8 +14,8 @@ export interface TerminalSession {
   resize(columns: number, rows: number): Promise<void>;
   /** Everything that was on the screen so far. */
   readonly screen: string;
-  /** Types and waits for the end of the program; its exit status. */
-  end(keys: string): Promise<number | null>;
+  /** Types, if keys are given, and waits for the end of the program; its exit status. */
+  end(keys?: string): Promise<number | null>;
 }
 
 function quoteWord(word: string): string {
@@ -42,21 +42,23 @@ export function programSession(words: readonly string[], env: NodeJS.ProcessEnv)
   let screen = '';
   let seen = 0;
   child.stdout.on('data', (part) => (screen += String(part)));
+  // Nothing, too, is a write, which fails once the program has ended.
+  const write = (keys: string) => keys !== '' && child.stdin.write(keys);
   return {
     get screen() {
       return screen;
     },
     type: async (keys, until) => {
       seen = screen.length;
-      child.stdin.write(keys);
+      write(keys);
       return await waitFor(`${String(until)} after ${JSON.stringify(keys)}`, () => until.exec(screen.slice(seen)));
     },
     resize: async (columns, rows) => {
       // The kernel tells whoever stands in the foreground of the terminal, as when a window is drawn larger.
       await run('sh', ['-c', `stty rows ${rows} cols ${columns} <"$(cat ${quoteWord(name)})"`]);
     },
-    end: async (keys) => {
-      child.stdin.write(keys);
+    end: async (keys = '') => {
+      write(keys);
       return (await closed)[0];
     },
   };

@@ -76,7 +76,7 @@ it('reads a key at a terminal without showing it', async () => {
   const terminal = programSession([cli.berth, 'login', berth.url], cli.env);
   await terminal.type('', /not shown\): /);
   await terminal.type(`${token}\r`, /Signed in/);
-  expect(await terminal.end('')).toBe(0);
+  expect(await terminal.end()).toBe(0);
   expect(terminal.screen).not.toContain(token);
 });
 
@@ -159,7 +159,7 @@ describeWith(
     await terminal.type('\r', /Rent 1 x NVIDIA-L4 for .* per hour\? \[y\/N\] /);
     await terminal.type('y\r', /Register .*id_ed25519\.pub\? \[Y\/n\] /);
     const [, id = ''] = await terminal.type('\r', /Log in with: berth ssh (\S+)/);
-    expect(await terminal.end('')).toBe(0);
+    expect(await terminal.end()).toBe(0);
     expect(terminal.screen).toMatch(/GPU assigned[^]*SSH ready/);
 
     const identity = ['-i', join(cli.home, '.ssh/id_ed25519')];
@@ -197,7 +197,7 @@ describeWith(
     const follower = programSession([cli.berth, 'logs', '-f', id], cli.env);
     await follower.type('', /hello from the start/);
     expect((await cli.run(['stop', id, '--yes'])).code).toBe(0);
-    expect(await follower.end('')).toBe(0);
+    expect(await follower.end()).toBe(0);
     expect(follower.screen).toContain('The log ends');
     expect((await cli.run(['rm', 'shell', '--yes'])).code).toBe(0);
   });

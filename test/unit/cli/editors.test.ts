@@ -68,26 +68,26 @@ async function opened(): Promise<string> {
 
 it('a port is opened in the browser, with its address as one word and without the key', async () => {
   const session = start('open', 'train');
-  expect(await session.end('')).toBe(0);
+  expect(await session.end()).toBe(0);
   expect(session.screen).toContain('Opened in your browser.');
   expect(await opened()).toBe(`xdg-open ${link} \n`);
 });
 
 it('an address that is no page is not opened', async () => {
   link = 'file:///etc/passwd';
-  expect(await start('open', 'train').end('')).toBe(1);
+  expect(await start('open', 'train').end()).toBe(1);
   expect(await ran()).toBe('');
 });
 
 it('VS Code gets the entry of ~/.ssh/config and the folder', async () => {
-  expect(await start('code', 'train', '/workspace/src').end('')).toBe(0);
+  expect(await start('code', 'train', '/workspace/src').end()).toBe(0);
   expect(await opened()).toBe('code --remote ssh-remote+i-abc123.berth /workspace/src \n');
   expect(await readFile(join(home, '.config/berth/ssh_config'), 'utf8')).toContain('Host i-abc123');
 });
 
 it('an editor that is not on the PATH is opened by its address', async () => {
   await stand('code', 'exit 127');
-  expect(await start('code', 'train').end('')).toBe(0);
+  expect(await start('code', 'train').end()).toBe(0);
   await waitFor('the address', async () =>
     (await ran()).includes('xdg-open vscode://vscode-remote/ssh-remote+i-abc123.berth/workspace \n'),
   );

@@ -382,7 +382,7 @@ describe('in a terminal of 60 columns', () => {
     const env = { ...others, BERTH_URL: url, BERTH_API_KEY: 'key', ...more };
     const shell = `stty cols ${COLUMNS}; exec '${process.execPath}' '${MAIN}' ${line}`;
     const session = programSession(['sh', '-c', shell], env);
-    expect(await session.end('')).toBe(0);
+    expect(await session.end()).toBe(0);
     return session.screen;
   }
 
