@@ -48,6 +48,8 @@ interface Group {
   key: string;
   /** By rank. */
   waiters: Waiter[];
+  /** Whether an offer serves them, free or not. */
+  isServed: boolean;
   known: Known;
 }
 
@@ -237,11 +239,15 @@ export class WaitingLine {
     return this.#inventory.grant(request, this.#reserved.ahead(this.#rankOf(key)));
   }
 
-  /** The first instance in line before this one that a free place would serve; undefined when it is this one's turn. */
+  /**
+   * The first instance in line before this one that a free place would serve; undefined when it is this one's turn. One
+   * that no offer serves takes nothing from anybody, and its status is to say why: nobody wakes it for the places of others.
+   */
   before(key: string, instance: GpuInstance): string | undefined {
     this.#refresh();
     let limit = rankOf(instance);
     let first: string | undefined;
+    if (this.#waiters.get(key)?.group.isServed === false) limit = '';
     for (const [expected, rank] of this.#expected) {
       if (rank < limit && expected !== key) [limit, first] = [rank, expected];
     }
@@ -437,7 +443,7 @@ export class WaitingLine {
     let group = this.#groups.get(key);
     if (group === undefined) {
       const known = { version: Number.NaN, disks: new FittingSizes(), state: '', beside: new Map() };
-      group = { key, waiters: [], known };
+      group = { key, waiters: [], isServed: ids.length > 0, known };
       this.#groups.set(key, group);
     }
     return group;

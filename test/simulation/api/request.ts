@@ -1,5 +1,5 @@
 import { isObject } from '../../../src/lib/json.ts';
-import type { KubeObject, ResourceType } from '../../../src/kube/types.ts';
+import { keyOf, type KubeObject, type ResourceType } from '../../../src/kube/types.ts';
 import { type ApiServer, type Deletion, type Subresource } from './server.ts';
 import { badRequest, Failure } from './failure.ts';
 import type { Operation } from './patch.ts';
@@ -74,14 +74,13 @@ function list(api: ApiServer, { type, namespace }: Target, query: URLSearchParam
   const fields = query.get('fieldSelector');
   const limit = Number(query.get('limit') ?? 0);
   const after = query.get('continue') ?? '';
-  let items = [...collection.in(namespace)];
+  let items = collection.inOrder(namespace);
   if (labels !== null) items = items.filter((one) => hasLabels(one, labels));
   if (fields !== null) items = items.filter((one) => hasFields(one, fields));
-  const key = ({ metadata }: KubeObject): string => `${metadata.namespace ?? ''}/${metadata.name}`;
-  items = items.toSorted((a, b) => (key(a) < key(b) ? -1 : 1)).filter((one) => key(one) > after);
+  if (after !== '') items = items.filter(({ metadata }) => keyOf(metadata) > after);
   const page = limit > 0 ? items.slice(0, limit) : items;
   const last = page.at(-1);
-  const next = last !== undefined && page.length < items.length ? { continue: key(last) } : {};
+  const next = last !== undefined && page.length < items.length ? { continue: keyOf(last.metadata) } : {};
   const metadata = JSON.stringify({ resourceVersion: String(api.version), ...next });
   const texts = page.map((one) => (isSlim ? JSON.stringify({ metadata: one.metadata }) : textOf(one)));
   return `{"kind":"List","metadata":${metadata},"items":[${texts.join(',')}]}`;

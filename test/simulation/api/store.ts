@@ -23,6 +23,8 @@ export class Collection {
   readonly objects = new Map<string, KubeObject>();
   readonly namespaces = new Map<string, Map<string, KubeObject>>();
   readonly listeners = new Set<(change: Change) => void>();
+  /** Keys of all objects, in order; undefined while they are not known. */
+  #keys: readonly string[] | undefined;
   #changes: Change[] = [];
   /** A watch that begins before this version has missed something. */
   #oldest = 0;
@@ -38,6 +40,16 @@ export class Collection {
   in(namespace: string | undefined): Iterable<KubeObject> {
     if (namespace === undefined) return this.objects.values();
     return this.namespaces.get(namespace)?.values() ?? [];
+  }
+
+  /** All objects in the order of a list. */
+  inOrder(namespace: string | undefined): KubeObject[] {
+    if (namespace !== undefined) {
+      const all = [...this.in(namespace)];
+      return all.toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+    }
+    this.#keys ??= [...this.objects.keys()].toSorted();
+    return this.#keys.flatMap((key) => this.objects.get(key) ?? []);
   }
 
   countIn(namespace: string): number {
@@ -65,6 +77,7 @@ export class Collection {
   remove(version: number, before: KubeObject): void {
     const { namespace = '' } = before.metadata;
     this.objects.delete(keyOf(before.metadata));
+    this.#keys = undefined;
     this.namespaces.get(namespace)?.delete(before.metadata.name);
     const told = { ...before, metadata: { ...before.metadata, resourceVersion: String(version) } };
     this.#tell({ version, before, after: undefined, line: Line.of('DELETED', told) });
@@ -72,7 +85,9 @@ export class Collection {
 
   #set(object: KubeObject): void {
     const { namespace = '', name } = object.metadata;
-    this.objects.set(keyOf(object.metadata), object);
+    const key = keyOf(object.metadata);
+    if (!this.objects.has(key)) this.#keys = undefined;
+    this.objects.set(key, object);
     const inside = this.namespaces.get(namespace);
     if (inside === undefined) this.namespaces.set(namespace, new Map([[name, object]]));
     else inside.set(name, object);

@@ -153,6 +153,10 @@ export class Owners {
   /** When somebody got GPUs of a node last, and when a program there ended. */
   readonly #tookAt = new Map<string, number>();
   readonly #endedAt = new Map<string, number>();
+  /** GPUs of a node that are granted. */
+  readonly #granted = new Map<string, number>();
+  /** uids of instances for which others leave a place. */
+  readonly #coming = new Set<string>();
   #repricedAt = 0;
 
   constructor(watch: Watch, { api, devices, machines }: Pick<Cluster, 'api' | 'devices' | 'machines'>) {
@@ -299,6 +303,7 @@ export class Owners {
     const rental = this.#rentalOf(instance);
     const { spec } = instance;
     const now = this.#now;
+    this.#count(before, after);
     if (grantedOf(after) < grantedOf(before)) {
       this.#easedAt.set(rental.namespace, now);
       this.#mustGrow(rental.namespace);
@@ -412,8 +417,18 @@ export class Owners {
   }
 
   #grantedOn(node: string): number {
-    const claims = this.#api.list<GpuInstance>(GPU_INSTANCES).flatMap(({ status }) => status?.claim ?? []);
-    return claims.filter((one) => one.node === node).reduce((sum, { gpuCount }) => sum + gpuCount, 0);
+    return this.#granted.get(node) ?? 0;
+  }
+
+  #count(before: GpuInstance | undefined, after: GpuInstance | undefined): void {
+    const add = ({ node, gpuCount }: Claim, sign: 1 | -1) =>
+      this.#granted.set(node, this.#grantedOn(node) + sign * gpuCount);
+    const [was, is] = [before?.status?.claim, after?.status?.claim];
+    if (was !== undefined) add(was, -1);
+    if (is !== undefined) add(is, 1);
+    const { uid = '' } = (after ?? before)?.metadata ?? {};
+    if (after?.status?.conditions?.some(({ reason }) => reason === 'PlaceComing') === true) this.#coming.add(uid);
+    else this.#coming.delete(uid);
   }
 
   /**
@@ -659,8 +674,7 @@ export class Owners {
     const ref = { namespace, name: `${name}-disk` };
     if (took.length > 0 || this.#api.find(PERSISTENT_VOLUME_CLAIMS, ref) !== undefined) return false;
     // A place may be kept for one that others leave it for.
-    const all = this.#api.list<GpuInstance>(GPU_INSTANCES);
-    return !all.some(({ status }) => status?.conditions?.some(({ reason }) => reason === 'PlaceComing') === true);
+    return this.#coming.size === 0;
   }
 
   /** Nobody waits for long for what is free, from when it became free. */

@@ -18,16 +18,16 @@ interface Deps {
   devices: Devices;
 }
 
-/** Kinds whose objects may be what a pod waits for. */
+/** Kinds whose objects may be what any pod waits for. */
 const AWAITED: ReadonlySet<string> = new Set([
-  'Node',
   'PersistentVolumeClaim',
   'ResourceClaim',
   'ResourceSlice',
   'DeviceTaintRule',
 ]);
 
-const RETRY_MS = 2_000;
+/** However little happens, a pod that fits nowhere is tried again, as kube-scheduler does (podMaxInUnschedulablePodsDuration). */
+const RETRY_MS = 300_000;
 
 function isEnded({ status }: Pod): boolean {
   return status?.phase === 'Succeeded' || status?.phase === 'Failed';
@@ -55,7 +55,8 @@ function isTolerated({ spec }: Pod, node: Node): boolean {
 export class Scheduler {
   readonly #deps: Deps;
   readonly #waiting = new Map<string, Pod>();
-  readonly #queued = new Set<string>();
+  /** When a pod is tried next. */
+  readonly #due = new Map<string, number>();
   readonly #binding: ClaimBinding;
 
   constructor(deps: Deps) {
@@ -68,7 +69,8 @@ export class Scheduler {
     this.#deps.api.follow(({ kind, before, after }) => {
       if (kind.type.kind === 'Pod') this.#seePod(before, after);
       // Whatever becomes free, or appears, may be what a pod waits for.
-      else if (AWAITED.has(kind.type.kind) && this.#waiting.size > 0) this.#retryAll(50);
+      else if (kind.type.kind === 'Node') this.#retry(50, (after ?? before)?.metadata.name);
+      else if (AWAITED.has(kind.type.kind)) this.#retry(50);
     });
   }
 
@@ -77,7 +79,7 @@ export class Scheduler {
     if (after === undefined || after.spec?.nodeName !== undefined || after.metadata.deletionTimestamp !== undefined) {
       this.#waiting.delete(uid);
       const isFreed = after === undefined || isEnded(after);
-      if (isFreed && this.#waiting.size > 0) this.#retryAll(20);
+      if (isFreed) this.#retry(20, (after ?? before)?.spec?.nodeName);
       return;
     }
     if (this.#binding.has(uid)) return;
@@ -86,15 +88,20 @@ export class Scheduler {
     if (isNew) this.#queue(uid, this.#deps.chance.between(5, 60));
   }
 
-  #retryAll(ms: number): void {
-    for (const uid of this.#waiting.keys()) this.#queue(uid, ms);
+  /** Tries those again that a change may help, if it is one of a node only those that may run there. */
+  #retry(ms: number, node?: string): void {
+    for (const [uid, pod] of this.#waiting)
+      if (node === undefined || (namesOf(pod)?.includes(node) ?? true)) this.#queue(uid, ms);
   }
 
   #queue(uid: string, ms: number): void {
-    if (this.#queued.has(uid)) return;
-    this.#queued.add(uid);
-    this.#deps.time.afterPlain(ms, () => {
-      this.#queued.delete(uid);
+    const { time } = this.#deps;
+    const due = time.elapsed + ms;
+    if ((this.#due.get(uid) ?? Infinity) <= due) return;
+    this.#due.set(uid, due);
+    time.afterPlain(ms, () => {
+      if (this.#due.get(uid) !== due) return;
+      this.#due.delete(uid);
       const pod = this.#waiting.get(uid);
       if (pod !== undefined) this.#schedule(pod);
     });

@@ -27,6 +27,18 @@ test('on demand comes first, then the older one; one that needs more than is fre
   expect(line.before('default/a', gpuInstance('a'))).toBeUndefined();
 });
 
+// Nobody wakes it when those before it have theirs, so its status would say for ever that it waits for them.
+test('one that no offer serves at its price has its turn at once', () => {
+  const { line, wait, caches } = lineWith();
+  const pool = gpuPool('default', { prices: [{ product: '*', onDemand: '2', interruptible: '1' }] });
+  caches.pools.upsert({ ...pool, metadata: { ...pool.metadata, resourceVersion: '2' } });
+  wait('a', 2);
+  const request = placeRequest({ gpu: { count: 2 }, maxPrice: { perHour: '3', currency: undefined } });
+  line.add('default/poor', gpuInstance('poor'), request);
+  expect(line.before('default/poor', gpuInstance('poor'))).toBeUndefined();
+  expect(line.grant('default/poor', request)).toMatchObject({ refusal: 'PriceTooHigh' });
+});
+
 test('an instance is ready to preempt when the preemptions would be enough', () => {
   const { line, wait, caches } = lineWith(
     { name: 'sure', count: 4 },
