@@ -1,6 +1,6 @@
 import type { Claim } from '../resources/instances/claim.ts';
 import { costAt, formatMoney, parseMoney } from '../resources/money.ts';
-import { type Budget, type BudgetStatus, GPU_HOURS } from '../resources/tenants/budget.ts';
+import { type Budget, type BudgetStatus, GPU_HOURS, MOST_LINES } from '../resources/tenants/budget.ts';
 import { compareText } from '../lib/compare.ts';
 import type { Amount } from '../ledger/amount.ts';
 import { gpuMsOf } from '../ledger/interval.ts';
@@ -130,12 +130,19 @@ export function periodOf({ name, to }: Month): Pick<BudgetStatus, 'month' | 'ren
   return { month: name, renewsAt: new Date(to).toISOString() };
 }
 
+/** As many lines as a status has room for. Of the parts that allow nothing, those with the least spent are left out. */
+function shownOf(lines: readonly Line[]): readonly Line[] {
+  const others = lines.filter(({ max }) => max === 0n).toSorted((a, b) => (a.spent < b.spent ? -1 : 1));
+  const left = new Set(others.slice(0, Math.max(0, lines.length - MOST_LINES)));
+  return lines.filter((line) => !left.has(line));
+}
+
 export function statusOfLines(lines: readonly Line[], month: Month, now: number): BudgetStatus {
   return {
     ...periodOf(month),
     at: new Date(now).toISOString(),
     percent: highestPercent(lines),
-    lines: lines.map((line) => ({
+    lines: shownOf(lines).map((line) => ({
       ...lineText(line),
       ...(line.reserved > 0n && { reserved: amountText(line, line.reserved) }),
     })),

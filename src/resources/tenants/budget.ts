@@ -4,7 +4,7 @@ import { listMap, patterned, timeSchema } from '../schema.ts';
 /** Currencies of one budget. */
 const MOST_CURRENCIES = 8;
 /** Lines of a status: currencies of the budget, currencies that it does not name, and GPU-hours. */
-const MOST_LINES = 2 * MOST_CURRENCIES + 1;
+export const MOST_LINES = 2 * MOST_CURRENCIES + 1;
 
 /** The unit of a line that is no currency. */
 export const GPU_HOURS = 'GPU-hours';

@@ -19,7 +19,7 @@ import { totalsOf, UsageReport } from '../../../src/ledger/report.ts';
 import { RecordedSpending, Spending, TENANT } from '../../../src/budgets/spending.ts';
 import type { Claim, GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { formatMoney, parseMoney } from '../../../src/resources/money.ts';
-import { budgetSchema } from '../../../src/resources/tenants/budget.ts';
+import { budgetSchema, budgetStatusSchema } from '../../../src/resources/tenants/budget.ts';
 import { tokenBillsOf } from '../../../src/ledger/tokens.ts';
 import type { TokenRecord } from '../../../src/resources/token-record.ts';
 import type { UsageRecord } from '../../../src/resources/usage-record.ts';
@@ -48,6 +48,19 @@ test('a month is one of UTC, and ends where the next begins', () => {
     from: Date.UTC(2026, 11, 1),
     to: Date.UTC(2027, 0, 1),
   });
+});
+
+// The API server refuses a status with more lines, and what was spent would stand still for the gateway.
+test('a status has room for the parts of a budget, whatever currencies were spent', () => {
+  const spent = new Spending();
+  for (let count = 1; count <= 20; count += 1)
+    spent.add({ gpuMs: 0n, cost: BigInt(count) * 1_000_000n }, `X${String.fromCodePoint(64 + count)}X`);
+  const budget = budgetSchema.parse({ costs: [{ currency: 'USD', max: '100' }], gpuHours: 5 });
+  const status = statusOfLines(linesOf(budget, { ...empty(), spent }), MONTH, NOW);
+  expect(budgetStatusSchema.parse(status)).toEqual(status);
+  const units = status.lines.map(({ unit }) => unit);
+  expect(units).toEqual(expect.arrayContaining(['USD', 'GPU-hours', 'XTX', 'XFX']));
+  expect(units).not.toContain('XEX');
 });
 
 describe('room for a first hour', () => {
