@@ -77,18 +77,16 @@ function urlOf(text: string): URL | undefined {
   }
 }
 
-/** The base URL of what people type: with or without scheme, brackets of IPv6 and /api/v1. Throws a usage failure for other text. */
+/**
+ * The base URL of what people type: with or without scheme, brackets of IPv6 and /api/v1. Throws a usage failure for other
+ * text, which repeats no password or code that may be in it.
+ */
 export function baseUrl(text: string): string {
   const host = isIPv6(text) ? `[${text}]` : text;
   const url = urlOf(/^[a-z][a-z0-9+.-]*:\/\//i.test(host) ? host : `https://${host}`);
-  if (
-    url === undefined ||
-    !/^https?:$/.test(url.protocol) ||
-    url.username !== '' ||
-    url.search !== '' ||
-    url.hash !== ''
-  ) {
-    throw usageFailure(`${text} is no address of a server: write, for example, https://gpu.example.com.`);
+  if (url === undefined || !/^https?:$/.test(url.protocol) || /[@?#]/.test(text)) {
+    const what = /[@?#]/.test(text) ? 'A text with a user name, a password, a query or a fragment' : text;
+    throw usageFailure(`${what} is no address of a server: write, for example, https://gpu.example.com.`);
   }
   const { origin, pathname } = url;
   let end = pathname.length;

@@ -20,8 +20,19 @@ describe('the address of a server', () => {
     expect(baseUrl(text)).toBe(url);
   });
 
-  it.each(['', 'ftp://x', 'https://user:pass@x', 'https://x/?a=b', 'http://'])('%j is none', (text) => {
-    expect(() => baseUrl(text)).toThrow('is no address of a server');
+  it.each([
+    '',
+    'ftp://x',
+    'https://user:pass@x',
+    'https://:pass@x',
+    'user:pass@x',
+    'https://user:pass@x:99999',
+    'https://x/?a=pass',
+    'https://x/?',
+    'https://x/#pass',
+    'http://',
+  ])('%j is none, and no password of it is repeated', (text) => {
+    expect(() => baseUrl(text)).toThrow(/^(?!.*pass\b).*is no address of a server/);
   });
 });
 
