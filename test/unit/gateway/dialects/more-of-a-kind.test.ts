@@ -269,6 +269,26 @@ describe('a history that began elsewhere', () => {
     expect(at(messages, '4.content.0')).toMatchObject({ content: '43' });
   });
 
+  it('may call one function again, and have an id that a function would get', () => {
+    const call = (name: string) => ({ role: 'assistant', content: null, function_call: { name, arguments: '{}' } });
+    const result = (name: string, content: string) => ({ role: 'function', name, content });
+    const own = { id: 'call_f_2', type: 'function', function: { name: 'g', arguments: '{}' } };
+    const messages = chat(
+      ...[call('f'), call('f'), call('f_3'), result('f', '1'), result('f', '2'), result('f_3', '3')],
+      ...[call('f'), result('f', '4')],
+      { role: 'assistant', content: null, tool_calls: [own] },
+      { role: 'tool', tool_call_id: own.id, content: '5' },
+    ) as { content: { type: string; id?: string; tool_use_id?: string; content?: string }[] }[];
+    const blocks = messages.flatMap(({ content }) => content);
+    const calls = blocks.flatMap(({ id }) => id ?? []);
+    expect(calls).toHaveLength(5);
+    expect(new Set(calls).size).toBe(5);
+    expect(calls[0]).toBe('call_f');
+    const results = blocks.filter(({ type }) => type === 'tool_result');
+    expect(results.map(({ content }) => content)).toEqual(['1', '2', '3', '4', '5']);
+    expect(results.map(({ tool_use_id: id }) => id)).toEqual(calls);
+  });
+
   it('may have calls of custom tools', () => {
     const call = { id: 'c', type: 'custom', custom: { name: 'patch', input: 'raw' } };
     const messages = chat({ role: 'assistant', content: null, tool_calls: [call] });
