@@ -67,7 +67,10 @@ export function translateRequest(from: Dialect, to: Dialect, value: unknown, opt
   });
   // A messages client needs the size of the prompt at once, for message_start.
   const earlyUsage = from === 'messages' || isPriced;
-  return RENDERERS[to](request, { model, quirks, maxTokens, earlyUsage });
+  const rendered = RENDERERS[to](request, { model, quirks, maxTokens, earlyUsage });
+  if (to === 'messages' && objectsOf(rendered.messages).length === 0)
+    throw invalid(from === 'responses' ? 'input' : 'messages', 'expected some text of a user');
+  return rendered;
 }
 
 /** Many times what agents have. A short declaration may stand for a long one. */

@@ -37,6 +37,8 @@ export function parseChatRequest(body: Json): IrRequest {
   const ids = idsOfFunctions(messages);
   const { toolChoice, allowed } = parseToolChoice(body.tool_choice);
   const tools = parseTools(body.tools).filter((tool) => allowed === undefined || allowed.has(tool.name));
+  if (allowed !== undefined && tools.length === 0)
+    throw invalid('tool_choice.allowed_tools.tools', "expected the name of a function in 'tools'");
   const format = parseFormat(body.response_format);
   return {
     stream: body.stream === true,
@@ -106,7 +108,7 @@ function parseAssistant(message: Json, path: string, ids: FunctionIds): Step[] {
   if (isObject(message.audio) && !message.content)
     throw unsupported(`${path}.audio`, 'OpenAI keeps what was said. Send its transcript as content.');
   const items: Step[] = [];
-  const reasoning = optionalString(message.reasoning_content) ?? optionalString(message.reasoning);
+  const reasoning = textValue(message.reasoning_content) || textValue(message.reasoning);
   if (reasoning) items.push({ kind: 'reasoning', text: reasoning });
   if (typeof message.content === 'string') {
     if (message.content !== '') items.push({ kind: 'text', text: message.content });

@@ -46,7 +46,9 @@ function addReasoning(body: Json, request: IrRequest, maxTokens: number): void {
   const effort = request.reasoning?.effort;
   if (effort !== undefined) output.effort = effort === 'minimal' ? 'low' : effort;
   if (Object.keys(output).length > 0) body.output_config = output;
-  const budget = request.reasoning?.budget ?? Math.max(LEAST_BUDGET, Math.floor(maxTokens / 2));
+  const half = Math.max(LEAST_BUDGET, Math.floor(maxTokens / 2));
+  const asked = Math.max(LEAST_BUDGET, request.reasoning?.budget ?? half);
+  const budget = asked < maxTokens ? asked : half;
   if (request.reasoning?.enabled === true) {
     // Anthropic refuses a budget that leaves nothing for the answer.
     if (budget < maxTokens) body.thinking = { type: 'enabled', budget_tokens: budget };
@@ -132,9 +134,9 @@ function renderText(text: string): Json[] {
 }
 
 function imageSource(url: string, quirks: Quirks): Json {
-  const data = /^data:([^;,]+);base64,/.exec(url);
+  const data = /^data:([^;,]+)(?:;[^;,]+)*?;base64,/i.exec(url);
   if (data !== null) return { type: 'base64', media_type: data[1], data: url.slice(data[0].length) };
-  if (url.startsWith('data:')) throw unsupported('image_url', 'Data URLs of images must be base64.');
+  if (/^data:/i.test(url)) throw unsupported('image_url', 'Data URLs of images must be base64.');
   checkImage(url, quirks);
   return { type: 'url', url };
 }

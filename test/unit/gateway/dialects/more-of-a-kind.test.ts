@@ -289,6 +289,41 @@ describe('a history that began elsewhere', () => {
     expect(results.map(({ tool_use_id: id }) => id)).toEqual(calls);
   });
 
+  it('may have an empty field of reasoning beside the one in use', () => {
+    const messages = [{ role: 'assistant', content: 'a', reasoning_content: '', reasoning: 'hm' }];
+    expect(at(sent('chat', 'messages', { messages }, VLLM), 'messages.0.content.0')).toMatchObject({ thinking: 'hm' });
+  });
+
+  it('is refused by the name of its field where it is white space only', () => {
+    expect(() => sent('chat', 'messages', { messages: [{ role: 'user', content: ' ' }] })).toThrow("'messages'");
+    expect(() => sent('responses', 'messages', { input: ' ' })).toThrow("'input'");
+  });
+
+  it('may have parameters in the type of an image', () => {
+    const url = 'data:image/png;charset=utf-8;base64,AA==';
+    const messages = chat({ role: 'user', content: [{ type: 'image_url', image_url: { url } }] });
+    const source = { type: 'base64', media_type: 'image/png', data: 'AA==' };
+    expect(at(messages, '0.content.1')).toEqual({ type: 'image', source });
+  });
+
+  it.each([{ type: 'custom' }, { type: 'function', function: { name: 'g' } }])(
+    'allows no tool that it does not offer: %j',
+    (tool) => {
+      const tools = [{ type: 'function', function: { name: 'f' } }];
+      const tool_choice = { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [tool] } };
+      const body = { messages: [{ role: 'user', content: 'q' }], tools, tool_choice };
+      expect(() => sent('chat', 'messages', body)).toThrow("'tool_choice.allowed_tools.tools'");
+    },
+  );
+
+  it.each([
+    [5000, 2048],
+    [50, 1024],
+  ])('may ask for more thinking than an answer has room for, or less than the least: %i', (thinking_budget, told) => {
+    const body = { messages: [{ role: 'user', content: 'q' }], max_tokens: 4096, thinking_budget };
+    expect(at(sent('chat', 'messages', body), 'thinking.budget_tokens')).toBe(told);
+  });
+
   it('may have calls of custom tools', () => {
     const call = { id: 'c', type: 'custom', custom: { name: 'patch', input: 'raw' } };
     const messages = chat({ role: 'assistant', content: null, tool_calls: [call] });
