@@ -274,8 +274,14 @@ describe('a history that began elsewhere', () => {
     const result = (name: string, content: string) => ({ role: 'function', name, content });
     const own = { id: 'call_f_2', type: 'function', function: { name: 'g', arguments: '{}' } };
     const messages = chat(
-      ...[call('f'), call('f'), call('f_3'), result('f', '1'), result('f', '2'), result('f_3', '3')],
-      ...[call('f'), result('f', '4')],
+      call('f'),
+      call('f'),
+      call('f_3'),
+      result('f', '1'),
+      result('f', '2'),
+      result('f_3', '3'),
+      call('f'),
+      result('f', '4'),
       { role: 'assistant', content: null, tool_calls: [own] },
       { role: 'tool', tool_call_id: own.id, content: '5' },
     ) as { content: { type: string; id?: string; tool_use_id?: string; content?: string }[] }[];
