@@ -19,6 +19,8 @@ const IMAGES = ['debian', 'bare', 'nonroot'];
 const HTTP = 7001;
 const SUM = 7002;
 const GREETER = 7003;
+/** Each server of an editor has a port of its own: that of an earlier connection may still be there, and then end. */
+let editorPort = 7010;
 
 beforeAll(async () => {
   world = await sshWorld();
@@ -106,6 +108,7 @@ onNode.each(byEachWay(IMAGES))('to %s, %s', (instance, way) => {
     ...(instance === 'bare' ? [] : [['Cursor', 'bash --login -c bash'] satisfies [string, string]]),
   ])('-D reaches by name whatever the instance reaches, in the sequence of %s', async (_editor, shell) => {
     const port = await freePort();
+    editorPort += 1;
     // One connection with a SOCKS port, a script on the stdin of a shell that puts a server in place and prints its port,
     // then requests to it through SOCKS.
     const child = client.start(instance, shell, ['-T', '-D', String(port), '-o', 'ConnectTimeout=15']);
@@ -113,10 +116,10 @@ onNode.each(byEachWay(IMAGES))('to %s, %s', (instance, way) => {
     child.stdout.on('data', (part) => (output += String(part)));
     child.stdin.write(`
       set -e; DATA="$HOME/.vscode-server"; mkdir -p "$DATA/bin"; uname -rsv; uname -m
-      printf '#!/.berth/bin/sh\\nmkdir -p /tmp/code; echo code-server >/tmp/code/index.html; exec httpd -f -p 127.0.0.1:7010 -h /tmp/code\\n' >"$DATA/bin/server"
-      chmod +x "$DATA/bin/server"; $(command -v nohup) "$DATA/bin/server" >"$DATA/log" 2>&1 & echo "listeningOn==7010=="
+      printf '#!/.berth/bin/sh\\nmkdir -p /tmp/code; echo code-server >/tmp/code/index.html; exec httpd -f -p 127.0.0.1:${editorPort} -h /tmp/code\\n' >"$DATA/bin/server"
+      chmod +x "$DATA/bin/server"; $(command -v nohup) "$DATA/bin/server" >"$DATA/log" 2>&1 & echo "listeningOn==${editorPort}=="
     `);
-    await waitFor('the port', () => output.includes('listeningOn==7010=='));
+    await waitFor('the port', () => output.includes(`listeningOn==${editorPort}==`));
     const answer = await waitFor('the server', async () => {
       const socket = await dial(port);
       const reply = async (): Promise<Buffer | undefined> => {
@@ -126,7 +129,8 @@ onNode.each(byEachWay(IMAGES))('to %s, %s', (instance, way) => {
       // SOCKS5, no authentication, CONNECT to the name localhost.
       socket.write(Buffer.from([5, 1, 0]));
       if ((await reply()) === undefined) return undefined;
-      socket.write(Buffer.concat([Buffer.from([5, 1, 0, 3, 9]), Buffer.from('localhost'), Buffer.from([0x1b, 0x62])]));
+      const target = Buffer.from([editorPort >> 8, editorPort & 0xff]);
+      socket.write(Buffer.concat([Buffer.from([5, 1, 0, 3, 9]), Buffer.from('localhost'), target]));
       if ((await reply())?.[1] !== 0) return undefined;
       socket.write('GET /index.html HTTP/1.0\r\n\r\n');
       return await text(socket);
