@@ -92,6 +92,8 @@ export class Judge implements Witness {
   readonly history: { at: number; text: string }[] = [];
   readonly #time: VirtualTime;
   readonly #lives = new Map<string, Life>();
+  /** By uid, also of those that are long over: a disk that is kept has their files. */
+  readonly #tenants = new Map<string, string>();
   /** When Kubernetes knew that a node does not answer, */
   readonly #silences = new Map<string, { from: number; to?: number }[]>();
   /** and when it really did not. */
@@ -406,7 +408,7 @@ export class Judge implements Witness {
   mounted({ instance, pod }: Holding, volume: string, contents: Set<string>): void {
     if (instance === undefined) return;
     const life = this.#life(instance, pod.metadata.name, pod.metadata.namespace ?? '');
-    const foreign = [...contents].find((uid) => uid !== instance && this.#lives.get(uid)?.namespace !== life.namespace);
+    const foreign = [...contents].find((uid) => uid !== instance && this.#tenants.get(uid) !== life.namespace);
     if (foreign !== undefined) this.blame(10, `${pod.metadata.name} has the files of another tenant on ${volume}`);
     if (life.hadDisk && !contents.has(instance)) this.blame(4, `${pod.metadata.name} starts without its files`);
     life.hadDisk = true;
@@ -559,6 +561,7 @@ export class Judge implements Witness {
       isUnbilled: false,
     };
     this.#lives.set(uid, life);
+    this.#tenants.set(uid, namespace);
     this.#seen += 1;
     return life;
   }

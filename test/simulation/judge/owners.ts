@@ -656,8 +656,9 @@ export class Owners {
         (one.isOnDemand || !isOnDemand) &&
         one.product === product &&
         (one.gpus ?? Infinity) <= gpus &&
-        // No disk ties it to a node, and no node is to be avoided.
-        one.took.length === 0,
+        // No disk ties it to a node, also of a start that never ran, and no node is to be avoided.
+        one.took.length === 0 &&
+        this.#mayStartOn(one),
     );
     if (ahead.length === 0 || this.#isTroubled(node, made - AFTER_MS, this.#now)) return;
     const wait = this.#watch.decidedBy(this.#now) - this.#now + MARGIN_MS;
