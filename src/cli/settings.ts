@@ -84,8 +84,9 @@ function urlOf(text: string): URL | undefined {
 export function baseUrl(text: string): string {
   const host = isIPv6(text) ? `[${text}]` : text;
   const url = urlOf(/^[a-z][a-z0-9+.-]*:\/\//i.test(host) ? host : `https://${host}`);
-  if (url === undefined || !/^https?:$/.test(url.protocol) || /[@?#]/.test(text)) {
-    const what = /[@?#]/.test(text) ? 'A text with a user name, a password, a query or a fragment' : text;
+  const hasMore = /[@?#]/.test(text);
+  if (url === undefined || !/^https?:$/.test(url.protocol) || hasMore) {
+    const what = hasMore ? 'A text with a user name, a password, a query or a fragment' : text;
     throw usageFailure(`${what} is no address of a server: write, for example, https://gpu.example.com.`);
   }
   const { origin, pathname } = url;

@@ -245,9 +245,8 @@ export class WaitingLine {
    */
   before(key: string, instance: GpuInstance): string | undefined {
     this.#refresh();
-    let limit = rankOf(instance);
+    let limit = this.#waiters.get(key)?.group.isServed === false ? '' : rankOf(instance);
     let first: string | undefined;
-    if (this.#waiters.get(key)?.group.isServed === false) limit = '';
     for (const [expected, rank] of this.#expected) {
       if (rank < limit && expected !== key) [limit, first] = [rank, expected];
     }

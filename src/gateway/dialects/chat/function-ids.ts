@@ -6,13 +6,15 @@ export interface FunctionIds {
   ofResult(name: string): string;
 }
 
+function idsIn(messages: readonly unknown[]): Set<unknown> {
+  const own = objectsOf(messages);
+  return new Set(own.flatMap((one) => [one.tool_call_id, ...objectsOf(one.tool_calls).map(({ id }) => id)]));
+}
+
 /** The nth result of a name answers its nth call. No id is one that the messages have themselves. */
 export function idsOfFunctions(messages: readonly unknown[]): FunctionIds {
-  const taken = new Set<unknown>();
-  for (const message of objectsOf(messages)) {
-    taken.add(message.tool_call_id);
-    for (const { id } of objectsOf(message.tool_calls)) taken.add(id);
-  }
+  // Few histories have such calls.
+  let taken: Set<unknown> | undefined;
   const functions = new Map<string, { ids: string[]; calls: number; results: number; next: number }>();
   const numbered = (name: string, of: 'calls' | 'results'): string => {
     const known = functions.get(name) ?? { ids: [], calls: 0, results: 0, next: 1 };
@@ -21,6 +23,7 @@ export function idsOfFunctions(messages: readonly unknown[]): FunctionIds {
     return (known.ids[position] ??= free(name, known));
   };
   const free = (name: string, known: { next: number }): string => {
+    taken ??= idsIn(messages);
     for (;;) {
       const number = known.next++;
       const id = number === 1 ? `call_${name}` : `call_${name}_${number}`;

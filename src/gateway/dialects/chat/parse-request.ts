@@ -16,7 +16,7 @@ import {
 } from '../fields.ts';
 import { textFile } from '../text-files.ts';
 import { idsOfFunctions, type FunctionIds } from './function-ids.ts';
-import { thinkingOf } from './parse-response.ts';
+import { reasoningField, thinkingOf } from './parse-response.ts';
 import type { IrRequest, OutputFormat, Part, Step, Tool, ToolChoice } from '../types.ts';
 
 const CHAT_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
@@ -108,7 +108,7 @@ function parseAssistant(message: Json, path: string, ids: FunctionIds): Step[] {
   if (isObject(message.audio) && !message.content)
     throw unsupported(`${path}.audio`, 'OpenAI keeps what was said. Send its transcript as content.');
   const items: Step[] = [];
-  const reasoning = textValue(message.reasoning_content) || textValue(message.reasoning);
+  const reasoning = reasoningField(message);
   if (reasoning) items.push({ kind: 'reasoning', text: reasoning });
   if (typeof message.content === 'string') {
     if (message.content !== '') items.push({ kind: 'text', text: message.content });

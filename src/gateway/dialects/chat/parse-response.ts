@@ -35,8 +35,12 @@ export function parseChatResponse(body: Json): IrResponse | undefined {
  * the content.
  */
 export function reasoningOf(message: Json): string | undefined {
-  // Some send both, one of them empty.
-  return textValue(message.reasoning_content) || optionalString(message.reasoning) || thinkingIn(message.content);
+  return reasoningField(message) || thinkingIn(message.content);
+}
+
+/** The thought beside the content. Some send both fields, one of them empty. */
+export function reasoningField({ reasoning_content, reasoning }: Json): string {
+  return textValue(reasoning_content) || textValue(reasoning);
 }
 
 function thinkingIn(content: unknown): string | undefined {
