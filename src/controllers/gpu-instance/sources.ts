@@ -144,6 +144,7 @@ export function instanceSources(deps: InstanceDeps): Source[] {
       const waiting = isOther ? withReason('DiskNodeGone') : [];
       return flipped || !before || !after ? [...onNode(key), ...waiting] : waiting;
     }),
+    changeSource(stores.namespaces, (change) => (cameOrWent(change) ? inNamespace(change.key) : [])),
     changeSource(stores.sshKeys, (change) =>
       cameOrWent(change) ? inNamespace((change.after ?? change.before)?.metadata.namespace) : [],
     ),

@@ -169,6 +169,7 @@ export class UnbilledPlaces {
 const BY_TENANT: ReadonlySet<string> = new Set<ReadyReason>([
   'Pending',
   'NetworkOpen',
+  'NamespaceTerminating',
   'TenantLimit',
   'BudgetExceeded',
   'QuotaExceeded',

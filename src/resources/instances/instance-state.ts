@@ -49,6 +49,10 @@ export const READY_REASONS = {
     state: 'pending',
     help: 'The operator requires a NetworkPolicy that closes the namespace. The message says what is open.',
   },
+  NamespaceTerminating: {
+    state: 'pending',
+    help: 'The namespace of the instance is being deleted, and the instance with it. Nothing starts there any more.',
+  },
   TenantLimit: {
     state: 'pending',
     help: 'A ceiling of the tenant refuses, or its starts held GPUs for nothing. The message names the ceiling and the TenantPolicy it comes from, or says when the next start is due.',

@@ -3,7 +3,7 @@ import { FINALIZER } from '../../../src/resources/cleanup.ts';
 import { CONFIRM_BY, GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../src/resources/instances/instance-state.ts';
 import { parseDuration } from '../../../src/resources/schema.ts';
-import { NODES, PERSISTENT_VOLUME_CLAIMS, PODS } from '../../../src/kube/types.ts';
+import { NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS } from '../../../src/kube/types.ts';
 import { diskNameOf, instanceNameOfDisk } from '../../../src/resources/pod/disk.ts';
 import { instanceUidOf } from '../../../src/resources/pod/owner.ts';
 import { HELD, type People } from '../people/perform.ts';
@@ -22,6 +22,12 @@ const WAITS: ReadonlySet<string> = new Set([
   'QuotaExceeded',
   'StartLimit',
 ]);
+
+function waits({ cluster: { api } }: World, instance: GpuInstance): boolean {
+  const { reason } = instanceState(instance);
+  const space = api.find(NAMESPACES, { name: instance.metadata.namespace ?? '' });
+  return WAITS.has(reason) || (reason === 'NamespaceTerminating' && space?.metadata.deletionTimestamp !== undefined);
+}
 
 /** How a start may end that nobody switched off: its owner set a limit, or is to blame. */
 const OVER: ReadonlySet<string> = new Set([
@@ -88,7 +94,13 @@ export function judgeAtRest(world: World, people: People): void {
     } else if (state === 'running' && own.length === 0) judge.blame(7, `${said} is said to run, and no node runs it`);
     else if (state !== 'running' && own.length > 0 && !isStarting)
       judge.blame(2, `${said} is ${reason}, and ${own[0]?.node} runs it`);
-    else if (!isStarting && state !== 'running' && state !== 'stopped' && state !== 'failed' && !WAITS.has(reason)) {
+    else if (
+      !isStarting &&
+      state !== 'running' &&
+      state !== 'stopped' &&
+      state !== 'failed' &&
+      !waits(world, instance)
+    ) {
       // A back-off of ten minutes may follow a fault that was healed just now.
       if (reason !== 'BackingOff' && reason !== 'GPUUnhealthy')
         judge.blame(7, `${said} is neither ready nor waiting nor over: ${reason}: ${message}`);

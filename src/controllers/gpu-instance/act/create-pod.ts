@@ -2,6 +2,7 @@ import {
   AlreadyExistsError,
   ForbiddenError,
   InvalidError,
+  isNamespaceAbsent,
   isNamespaceTerminating,
   isQuotaExceeded,
   KubeError,
@@ -50,6 +51,9 @@ const NO_USER_NAMESPACE: Ending = {
     'The API server made the pod without its user namespace, because its feature gate UserNamespacesSupport is off. The operator can switch it on, or require no user namespace.',
 };
 
+/** Its place is given back at once: no pod can be made there any more. */
+const NAMESPACE_GOES: Ending = { reason: 'PlaceLost', message: 'The namespace of the instance is being deleted.' };
+
 /** Whether other pods took the place between grant and start: pods that do not belong to instances may. */
 function isOverbooked(view: NodeView, claim: Claim): boolean {
   return (view.used[claim.resourceName] ?? 0) > (view.facts.allocatable[claim.resourceName] ?? 0);
@@ -88,8 +92,8 @@ export function refused(error: unknown, since: number, now: number): Ending | un
     const isOver = since + REFUSAL_GRACE_MS <= now;
     return isOver ? { reason: 'PodRejected', message: serverWords(error) } : undefined;
   }
+  if (isNamespaceTerminating(error) || isNamespaceAbsent(error)) return NAMESPACE_GOES;
   if (!(error instanceof ForbiddenError) && !(error instanceof InvalidError)) return undefined;
-  if (isNamespaceTerminating(error)) return undefined;
   if (isQuotaExceeded(error)) return { reason: 'QuotaExceeded', message: serverWords(error) };
   return { reason: 'PodRejected', message: serverWords(error) };
 }

@@ -106,6 +106,7 @@ export function observe(deps: InstanceDeps, stored: GpuInstance, knownPods: read
     offered: offered && offeredOf(offered, instance.spec.type),
     settings: settingsFor(deps, instance, template),
     keys: keysFor(deps, instance),
+    namespaceGoes: stores.namespaces.get(instance.metadata.namespace ?? '')?.metadata.deletionTimestamp !== undefined,
     exporter: nodeName === undefined || !instance.spec.installMonitoring ? undefined : dcgmExporterOn(stores, nodeName),
     login: undefined,
     jupyter: undefined,

@@ -31,7 +31,12 @@ const OTHER_POD: Ending = {
 };
 
 /** What the HTTP interface refuses of instances that wait, also to clients that queue: it may withdraw such an instance. */
-const MAY_BE_WITHDRAWN: ReadonlySet<ReadyReason> = new Set(['WaitingForOffer', 'TemplateNotFound', 'TemplateTooLarge']);
+const MAY_BE_WITHDRAWN: ReadonlySet<ReadyReason> = new Set([
+  'WaitingForOffer',
+  'NamespaceTerminating',
+  'TemplateNotFound',
+  'TemplateTooLarge',
+]);
 
 /** Whether a write may have been made although it failed. */
 function isUncertain(error: unknown): boolean {

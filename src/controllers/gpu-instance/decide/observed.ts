@@ -70,6 +70,8 @@ export interface Observed {
   reserved?: Reserved | undefined;
   /** Others are told to end for it now. */
   othersEnd?: boolean | undefined;
+  /** Its namespace is being deleted: nothing can be made there any more. */
+  namespaceGoes?: boolean | undefined;
   /** Undefined when the template of the instance cannot be used. */
   settings: Settings | undefined;
   /** The ids in spec.sshKeyIds that no key has, and how many keys open the instance. */

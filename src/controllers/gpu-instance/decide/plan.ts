@@ -79,7 +79,7 @@ function planWithoutClaim(observed: Observed): Step {
   if (deleting || running.length > 0) return { do: 'observe' };
   const deletion = nextOfDeletion(observed);
   if (deletion !== undefined) return deletion;
-  if (isSwitchedOff(instance)) return { do: 'observe' };
+  if (isSwitchedOff(instance) || observed.namespaceGoes === true) return { do: 'observe' };
   const next = nextStartOf(instance, now);
   if (next > now) return { do: 'wait', until: next };
   return settings === undefined ? { do: 'observe' } : { do: 'claim' };

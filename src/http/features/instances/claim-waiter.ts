@@ -34,6 +34,7 @@ export const MEANINGS: Readonly<Record<ReadyReason, Meaning>> = {
   PodRejected: 'noRoom',
   // Offers and templates come, and clients send ids that none ever had: one without them has nothing to wait for.
   WaitingForOffer: 'refused',
+  NamespaceTerminating: 'refused',
   TemplateNotFound: 'refused',
   TemplateTooLarge: 'refused',
   NoCapacity: 'refused',

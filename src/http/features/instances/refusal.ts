@@ -106,6 +106,7 @@ export function refusal(instance: GpuInstance, offers: readonly Offer[], image: 
   const { reason, message } = instanceState({ ...instance, metadata });
   const { offerId, diskGb, gpu, type, maxPricePerHour } = instance.spec;
   const asked = { offerId, diskGb, gpu, type, maxPricePerHour };
+  if (reason === 'NamespaceTerminating') return new ApiError('tenant_unavailable', `Nothing was rented. ${message}`);
   if (reason === 'TemplateNotFound') return templateNotFound(instance.spec);
   if (reason === 'TemplateTooLarge') return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'InvalidImage') return validationFailed([{ path: 'template_image', expected: message }]);

@@ -118,6 +118,10 @@ function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
     // How it starts again each surface says in its own words.
     return { reason, message: sentence(said) };
   }
+  if (observed.namespaceGoes === true) {
+    const message = `Namespace ${instance.metadata.namespace} is being deleted, and the instance with it.`;
+    return { reason: 'NamespaceTerminating', message };
+  }
   const next = nextStartOf(instance, now);
   if (next > now && next === limitedUntil(instance, now)) {
     const why = ending === undefined ? '' : `${sentence(ending.message)} `;
