@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url';
 import type { Plan } from './people/plan.ts';
 
 const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url));
+/** MiB: most of what a world makes is garbage within a simulated second, and little of it is looked at so. */
+const YOUNG = '--max-semi-space-size=64';
 /** Of what a process that failed has said. */
 const LAST_WORDS = 4_000;
 
@@ -71,7 +73,11 @@ class Runner {
 
   #start(): ChildProcess {
     const { env, execArgv = [] } = this.#options;
-    const child = fork(WORKER, [], { execArgv: [...execArgv], env, stdio: ['ignore', 'inherit', 'pipe', 'ipc'] });
+    const child = fork(WORKER, [], {
+      execArgv: [YOUNG, ...execArgv],
+      env,
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+    });
     this.#said = '';
     child.stderr?.on('data', (chunk: Buffer) => {
       this.#said = `${this.#said}${chunk.toString()}`.slice(-LAST_WORDS);

@@ -4,7 +4,6 @@ import { type ApiServer, type Deletion, type Subresource } from './server.ts';
 import { badRequest, Failure } from './failure.ts';
 import type { Operation } from './patch.ts';
 import { Line } from './lines.ts';
-import { textOf } from './text.ts';
 
 /** One HTTP request on the API server. */
 export interface Request {
@@ -17,7 +16,7 @@ export interface Request {
 
 export interface Answer {
   status: number;
-  /** An object, or a text. */
+  /** An object or a list, or a text. */
   body: Line | string;
 }
 
@@ -68,22 +67,29 @@ function hasFields(object: KubeObject, selector: string): boolean {
   });
 }
 
-function list(api: ApiServer, { type, namespace }: Target, query: URLSearchParams, isSlim: boolean): string {
+const SLIM = new WeakMap<KubeObject, KubeObject>();
+
+/** Its metadata. No object in a store is ever changed. */
+function slim(object: KubeObject): KubeObject {
+  let known = SLIM.get(object);
+  if (known === undefined) SLIM.set(object, (known = Object.freeze({ metadata: object.metadata })));
+  return known;
+}
+
+function list(api: ApiServer, { type, namespace }: Target, query: URLSearchParams, isSlim: boolean): Line {
   const collection = api.collection(type);
   const labels = query.get('labelSelector');
   const fields = query.get('fieldSelector');
   const limit = Number(query.get('limit') ?? 0);
   const after = query.get('continue') ?? '';
-  let items = collection.inOrder(namespace);
+  let items = collection.inOrder(namespace, after);
   if (labels !== null) items = items.filter((one) => hasLabels(one, labels));
   if (fields !== null) items = items.filter((one) => hasFields(one, fields));
-  if (after !== '') items = items.filter(({ metadata }) => keyOf(metadata) > after);
   const page = limit > 0 ? items.slice(0, limit) : items;
   const last = page.at(-1);
   const next = last !== undefined && page.length < items.length ? { continue: keyOf(last.metadata) } : {};
-  const metadata = JSON.stringify({ resourceVersion: String(api.version), ...next });
-  const texts = page.map((one) => (isSlim ? JSON.stringify({ metadata: one.metadata }) : textOf(one)));
-  return `{"kind":"List","metadata":${metadata},"items":[${texts.join(',')}]}`;
+  const metadata = { resourceVersion: String(api.version), ...next };
+  return new Line({ kind: 'List', metadata, items: isSlim ? page.map(slim) : page });
 }
 
 /** Carries a request out. Never throws. */

@@ -17,14 +17,25 @@ export interface Change {
 /** Changes of a kind that a watch may begin behind. Earlier ones are compacted. */
 const KEPT = 2_000;
 
+/** Where a key stands in ordered keys, or would stand. */
+function placeIn(keys: readonly string[], key: string): number {
+  let [low, high] = [0, keys.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((keys[middle] ?? '') < key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** All objects of one kind, and what lately became of them. */
 export class Collection {
   readonly kind: Kind;
   readonly objects = new Map<string, KubeObject>();
   readonly namespaces = new Map<string, Map<string, KubeObject>>();
   readonly listeners = new Set<(change: Change) => void>();
-  /** Keys of all objects, in order; undefined while they are not known. */
-  #keys: readonly string[] | undefined;
+  /** Keys of all objects, in order. */
+  readonly #keys: string[] = [];
   #changes: Change[] = [];
   /** A watch that begins before this version has missed something. */
   #oldest = 0;
@@ -42,14 +53,14 @@ export class Collection {
     return this.namespaces.get(namespace)?.values() ?? [];
   }
 
-  /** All objects in the order of a list. */
-  inOrder(namespace: string | undefined): KubeObject[] {
+  /** The objects after a key in the order of a list; after none, all. */
+  inOrder(namespace: string | undefined, after = ''): KubeObject[] {
     if (namespace !== undefined) {
-      const all = [...this.in(namespace)];
+      const all = [...this.in(namespace)].filter(({ metadata }) => keyOf(metadata) > after);
       return all.toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
     }
-    this.#keys ??= [...this.objects.keys()].toSorted();
-    return this.#keys.flatMap((key) => this.objects.get(key) ?? []);
+    const later = this.#keys.slice(placeIn(this.#keys, after));
+    return later.flatMap((key) => (key === after ? [] : (this.objects.get(key) ?? [])));
   }
 
   countIn(namespace: string): number {
@@ -76,8 +87,8 @@ export class Collection {
   /** It is told of as it was before the write that took it away. */
   remove(version: number, before: KubeObject): void {
     const { namespace = '' } = before.metadata;
-    this.objects.delete(keyOf(before.metadata));
-    this.#keys = undefined;
+    const key = keyOf(before.metadata);
+    if (this.objects.delete(key)) this.#keys.splice(placeIn(this.#keys, key), 1);
     this.namespaces.get(namespace)?.delete(before.metadata.name);
     const told = { ...before, metadata: { ...before.metadata, resourceVersion: String(version) } };
     this.#tell({ version, before, after: undefined, line: Line.of('DELETED', told) });
@@ -86,7 +97,7 @@ export class Collection {
   #set(object: KubeObject): void {
     const { namespace = '', name } = object.metadata;
     const key = keyOf(object.metadata);
-    if (!this.objects.has(key)) this.#keys = undefined;
+    if (!this.objects.has(key)) this.#keys.splice(placeIn(this.#keys, key), 0, key);
     this.objects.set(key, object);
     const inside = this.namespaces.get(namespace);
     if (inside === undefined) this.namespaces.set(namespace, new Map([[name, object]]));

@@ -1,4 +1,5 @@
 import { type Node, NODES, PERSISTENT_VOLUME_CLAIMS, type Pod, PODS } from '../../../src/kube/types.ts';
+import { sameJson } from '../../../src/lib/json.ts';
 import { parseQuantity } from '../../../src/kube/quantity.ts';
 import type { ApiServer } from '../api/server.ts';
 import type { Chance } from '../clock/chance.ts';
@@ -51,10 +52,21 @@ function isTolerated({ spec }: Pod, node: Node): boolean {
   );
 }
 
+/** Whether a node is as it was to a pod that looks for a place. */
+function isSameTo(before: Node | undefined, after: Node | undefined): boolean {
+  if (before === undefined || after === undefined) return false;
+  return (
+    sameJson(before.spec, after.spec) &&
+    sameJson(before.status?.allocatable, after.status?.allocatable) &&
+    sameJson(before.metadata.labels, after.metadata.labels)
+  );
+}
+
 /** kube-scheduler: one pod after the other, each onto a node that has what it asks for. */
 export class Scheduler {
   readonly #deps: Deps;
-  readonly #waiting = new Map<string, Pod>();
+  /** With the names of the nodes that each may have; undefined for all. */
+  readonly #waiting = new Map<string, { pod: Pod; names: readonly string[] | undefined }>();
   /** When a pod is tried next. */
   readonly #due = new Map<string, number>();
   readonly #binding: ClaimBinding;
@@ -69,8 +81,9 @@ export class Scheduler {
     this.#deps.api.follow(({ kind, before, after }) => {
       if (kind.type.kind === 'Pod') this.#seePod(before, after);
       // Whatever becomes free, or appears, may be what a pod waits for.
-      else if (kind.type.kind === 'Node') this.#retry(50, (after ?? before)?.metadata.name);
-      else if (AWAITED.has(kind.type.kind)) this.#retry(50);
+      else if (kind.type.kind === 'Node') {
+        if (!isSameTo(before, after)) this.#retry(50, (after ?? before)?.metadata.name);
+      } else if (AWAITED.has(kind.type.kind)) this.#retry(50);
     });
   }
 
@@ -84,14 +97,14 @@ export class Scheduler {
     }
     if (this.#binding.has(uid)) return;
     const isNew = !this.#waiting.has(uid);
-    this.#waiting.set(uid, after);
+    this.#waiting.set(uid, { pod: after, names: namesOf(after) });
     if (isNew) this.#queue(uid, this.#deps.chance.between(5, 60));
   }
 
   /** Tries those again that a change may help, if it is one of a node only those that may run there. */
   #retry(ms: number, node?: string): void {
-    for (const [uid, pod] of this.#waiting)
-      if (node === undefined || (namesOf(pod)?.includes(node) ?? true)) this.#queue(uid, ms);
+    for (const [uid, { names }] of this.#waiting)
+      if (node === undefined || (names?.includes(node) ?? true)) this.#queue(uid, ms);
   }
 
   #queue(uid: string, ms: number): void {
@@ -102,8 +115,8 @@ export class Scheduler {
     time.afterPlain(ms, () => {
       if (this.#due.get(uid) !== due) return;
       this.#due.delete(uid);
-      const pod = this.#waiting.get(uid);
-      if (pod !== undefined) this.#schedule(pod);
+      const one = this.#waiting.get(uid);
+      if (one !== undefined) this.#schedule(one.pod);
     });
   }
 
@@ -196,6 +209,8 @@ export class Scheduler {
       if (one.metadata.uid !== pod.metadata.uid || one.metadata.deletionTimestamp !== undefined) return one;
       const before = one.status?.conditions ?? [];
       const known = before.find(({ type }) => type === 'PodScheduled');
+      const isKnown = known?.reason === condition.reason && known?.message === condition.message;
+      if (nodeName === undefined && isKnown && known?.status === condition.status) return one;
       const lastTransitionTime = known?.status === condition.status ? known.lastTransitionTime : time.seconds;
       const own = {
         type: 'PodScheduled',

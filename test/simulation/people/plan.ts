@@ -24,6 +24,8 @@ const FOR_EVER_MS = 1e12;
 const HURRY_MS = 5_000;
 /** Starts of one who is restless: one fewer than an hour has. */
 const MANY = 10;
+/** What its owner leaves there is deleted within so many days. */
+const LONGEST_DAYS = 14;
 /** Longer than any pause after failures. */
 const REST_MS = 11 * 60_000;
 export const LAST_LOOK_MS = 60_000;
@@ -349,6 +351,9 @@ export function planActs(chance: Chance, plan: Plan): Act[] {
         const isLast = next.do === 'delete' || next.do === 'repeat' || next.do === 'again';
         add(isLast && staysOvernight ? { ...next, at: next.at + dayMs(plan) } : next);
       }
+      // A fleet that is full for good would have few starts.
+      const days = plan.days > 1 && !acted.some((one) => one.do === 'delete') ? chance.int(1, LONGEST_DAYS) : 0;
+      if (days > 0) add({ at: at + days * dayMs(plan), do: 'delete', of: id, how: 'Background' });
     }
     const busy = acts.filter(({ at }) => at >= morning && at < morning + spanMs * 0.9);
     let last = morning;
