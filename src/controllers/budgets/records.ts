@@ -51,21 +51,15 @@ const INDEXES = {
   uid: (record) => (isRead(() => billsOfRecord(record)) ? [record.spec.instanceUid] : []),
 } satisfies IndexFunctions<UsageRecord>;
 
-/** What a bill is made from. */
-const COUNTED = [
-  'start',
-  'from',
-  'to',
-  'product',
-  'gpuCount',
-  'gpuShare',
-  'pricePerHour',
-  'currency',
-  'createdBy',
-  'startedBy',
-  'gpuSeconds',
-  'cost',
-] as const satisfies (keyof Interval)[];
+/**
+ * An interval without what says nothing of its bill. All else stays: a bill that lacked the silences of its node had other
+ * parts in the months before and after.
+ */
+function counted(interval: Interval): Interval {
+  const { pool: _pool, resourceName: _resource, isolation: _isolation, migProfile: _profile, ...rest } = interval;
+  const { byPreemption: _byPreemption, diskGb: _disk, devices: _devices, ...bill } = rest;
+  return bill;
+}
 
 /** What the cache keeps of the metadata: there may be a hundred thousand records in a month. */
 function metadataOf<T extends KubeObject>({ metadata }: T): T['metadata'] {
@@ -78,7 +72,7 @@ function pruneTokens(record: TokenRecord): TokenRecord {
 
 function prune(record: UsageRecord): UsageRecord {
   const { spec } = record;
-  const intervals = spec.intervals?.map((interval) => pick(interval, COUNTED));
+  const intervals = spec.intervals?.map(counted);
   return {
     metadata: metadataOf(record),
     spec: { ...spec, ...(intervals && { intervals }) },

@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { afterEach, expect, it } from 'vitest';
 import { BudgetRecords } from '../../../src/controllers/budgets/records.ts';
 import { TENANT } from '../../../src/budgets/spending.ts';
+import { monthOf } from '../../../src/ledger/month.ts';
 import type { Interval } from '../../../src/resources/instances/interval.ts';
 import { formatMoney } from '../../../src/resources/money.ts';
 import type { TokenRecord } from '../../../src/resources/token-record.ts';
@@ -147,6 +148,23 @@ it.each([
   watchesOf('tokenrecords').at(-1)?.send(end(6));
   await settle();
   expect([records.at(clock.now()) !== undefined, spent('a')]).toEqual([true, undefined]);
+});
+
+it('leaves out the silences of a node on both sides of the beginning of a month', async () => {
+  const { clock, records, spent, end, watchesOf } = world();
+  const month = monthOf(clock.now()).from;
+  records.at(clock.now());
+  await settle();
+  const time = (hours: number): string => new Date(month + hours * HOUR).toISOString();
+  const whole = record('one', month + 12 * HOUR, 5);
+  const sums = { gpuSeconds: 24 * 3600, cost: '24.00' };
+  const silences = [{ from: time(-18), to: time(-6) }];
+  const intervals = whole.spec.intervals?.map((one) => ({ ...one, ...sums, from: time(-24), silences }));
+  const spec = { ...whole.spec, ...sums, ...(intervals && { intervals }) };
+  watchesOf('usagerecords')[0]?.send({ type: 'ADDED', object: { ...whole, spec } }, end(6));
+  watchesOf('tokenrecords')[0]?.send(end(6));
+  await settle();
+  expect(spent('a')).toBe('12.00');
 });
 
 it('counts what calls to models cost as their records grow, in the month of their day', async () => {
