@@ -278,6 +278,12 @@ it('the days are those of this month, unless the query names others', () => {
   expect(monthsBefore(Date.UTC(2026, 0, 31)).slice(0, 2)).toEqual(['2025-12', '2025-11']);
 });
 
+it('a credit is a number for a spreadsheet', () => {
+  const item = { group: 'adjustment', name: '-5', product: null, gpu_seconds: -1.5, currency: 'USD', open: false };
+  const text = toCsv({ items: [{ ...item, cost: '-7.25', ...NO_TOKENS }] });
+  expect(text.split('\r\n')[1]).toBe('adjustment,,-1.5,-7.25,USD,false,0,0,0,0,-5');
+});
+
 it('a spreadsheet runs no formula that a person chose as a name', () => {
   const item = { name: null, product: null, gpu_seconds: 1, cost: '1.00', currency: 'USD', open: false, ...NO_TOKENS };
   const text = toCsv({

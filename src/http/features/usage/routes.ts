@@ -210,9 +210,12 @@ const COLUMNS = [
 
 // A person chooses the name that a group may have. A spreadsheet takes text that begins so for a formula.
 const FORMULA = /^[=+\-@\t\r]/;
+// Such as a credit: a sum leaves out what is text.
+const AMOUNT = /^-[0-9]+(\.[0-9]+)?$/;
 
 function cell(value: string | number | boolean | null): string {
-  const text = typeof value === 'string' && FORMULA.test(value) ? `'${value}` : String(value ?? '');
+  const isFormula = typeof value === 'string' && FORMULA.test(value) && !AMOUNT.test(value);
+  const text = isFormula ? `'${value}` : String(value ?? '');
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
