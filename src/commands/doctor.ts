@@ -64,7 +64,7 @@ export async function doctorCommand(
   const { namespace, output } = values;
   if (output !== 'text' && output !== 'json') throw new UsageError(USAGE);
   const clock = systemClock();
-  return withClient(env, async (client, _current, connection) => {
+  return withClient(env, async (client, { connection }) => {
     const server = await serverInfo(connection);
     const answeredAt = clock.now();
     const snapshot = await readCluster(client);

@@ -1,5 +1,4 @@
 import { parseArgs } from 'node:util';
-import { systemClock } from '../lib/clock.ts';
 import { exportUsage } from '../sink/export.ts';
 import { Postgres } from '../sink/postgres.ts';
 import { printExport } from '../sink/print.ts';
@@ -16,8 +15,8 @@ export async function exportUsageCommand(
   const { values } = parseArgs({ args: [...args], options: { all: { type: 'boolean', default: false } } });
   const sink = await Postgres.open(env['BERTH_SINK_URL']);
   try {
-    return await withClient(env, async (client) => {
-      const exported = await exportUsage({ client, sink, clock: systemClock() }, values.all);
+    return await withClient(env, async (client, { clock }) => {
+      const exported = await exportUsage({ client, sink, clock }, values.all);
       return { text: printExport(exported), code: exported.tally.isSound() ? 0 : 1 };
     });
   } finally {

@@ -39,7 +39,7 @@ export async function createKeyCommand(args: readonly string[], env: NodeJS.Proc
   });
   const scopes = readScopes(values.scopes);
   const expiresAt = readExpiry(values.expires);
-  return withClient(env, async (client, current) => {
+  return withClient(env, async (client, { namespace: current }) => {
     const namespace = values.namespace ?? current;
     const key = { namespace, displayName: values.name ?? '', scopes, ...(expiresAt && { expiresAt }) };
     const { token } = await createKey(client, key);

@@ -13,7 +13,7 @@ export async function sshConfigMain(args: readonly string[], env: NodeJS.Process
       'known-hosts': { type: 'string' },
     },
   });
-  return withClient(env, (client, current) =>
+  return withClient(env, (client, { namespace: current }) =>
     sshConfigCommand(client, values.namespace ?? current, {
       ...(values.identity === undefined ? {} : { identityFile: values.identity }),
       ...(values['known-hosts'] === undefined ? {} : { knownHostsFile: values['known-hosts'] }),

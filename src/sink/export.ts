@@ -18,7 +18,8 @@ const BATCH = 500;
 export interface ExportDependencies {
   client: Pick<KubeClient, 'list'>;
   sink: Sink;
-  clock: Clock;
+  /** The API server's, once it has answered: with a clock ahead of it charges would be copied that still grow. */
+  clock: Pick<Clock, 'now'>;
 }
 
 /** What a run read, and how it compares. */
@@ -77,10 +78,7 @@ function firstMoment(last: number | undefined, now: number): number | undefined 
  * forgets what is in it, so nothing is missing then.
  */
 export async function exportUsage({ client, sink, clock }: ExportDependencies, all: boolean): Promise<Exported> {
-  const now = clock.now();
-  const first = firstMoment(all ? undefined : await sink.completeAt(), now);
-  // Records without the label are few: those of operators, and of earlier releases.
-  const labelSelector = first === undefined ? {} : { labelSelector: endedFrom(first) };
+  const last = all ? undefined : await sink.completeAt();
   const writer = new Writer(sink);
   const read = { instances: 0, usageRecords: 0, tokenRecords: 0, growing: 0 };
   /** Charges of instances that are there: a record may have the same. */
@@ -93,6 +91,10 @@ export async function exportUsage({ client, sink, clock }: ExportDependencies, a
       return charges;
     });
   }
+  const now = clock.now();
+  const first = firstMoment(last, now);
+  // Records without the label are few: those of operators, and of earlier releases.
+  const labelSelector = first === undefined ? {} : { labelSelector: endedFrom(first) };
   for await (const record of everyObject(client, USAGE_RECORDS, labelSelector)) {
     read.usageRecords += 1;
     await writer.add(record, () => chargesOfRecord(record).filter(({ row }) => !seen.has(row.x_ChargeId)));

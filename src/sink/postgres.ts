@@ -48,7 +48,7 @@ export interface Stored {
 
 /** A place outside of the cluster that keeps charges. */
 export interface Sink {
-  /** When the last complete run began, milliseconds since the epoch. */
+  /** The time of the last complete run, milliseconds since the epoch. */
   completeAt(): Promise<number | undefined>;
   /** Adds the charges that are not there, and says what is there of all of them, by id. It changes none. */
   write(charges: readonly Charge[]): Promise<{ added: number; stored: ReadonlyMap<string, Stored> }>;

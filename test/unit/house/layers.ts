@@ -91,7 +91,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'src/web/page': ['src/wire', 'src/lib'],
   'src/doctor': ['src/wire', 'src/inventory', 'src/runtime', ...DOMAIN],
   'src/sink': ['src/wire', 'src/ledger', ...DOMAIN],
-  'src/commands': ['src/config', 'src/doctor', 'src/sink', 'src/ssh', 'src/access', ...DOMAIN],
+  'src/commands': ['src/config', 'src/doctor', 'src/sink', 'src/ssh', 'src/access', 'src/runtime', ...DOMAIN],
   'src/cli': ['src/wire'],
   'src/roles': [
     'src/config',

@@ -9,7 +9,6 @@ import type { UsageRecord } from '../../../src/resources/usage-record.ts';
 import type { Charge } from '../../../src/sink/columns.ts';
 import { type Exported, exportUsage } from '../../../src/sink/export.ts';
 import { printExport } from '../../../src/sink/print.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 import { MemorySink } from '../../support/memory-sink.ts';
 
@@ -47,7 +46,9 @@ function tokens(day: string, cost = '0.10'): TokenRecord {
   };
 }
 
-async function run(sink: MemorySink, objects: Objects, { all = false, now = NOW } = {}) {
+/** `ahead`: milliseconds of the clock before the API server tells the time. */
+async function run(sink: MemorySink, objects: Objects, { all = false, now = NOW, ahead = 0 } = {}) {
+  let apart = ahead;
   const selectors: (string | undefined)[] = [];
   const kinds: Record<string, readonly KubeObject[] | undefined> = {
     GPUInstance: objects.instances,
@@ -56,10 +57,11 @@ async function run(sink: MemorySink, objects: Objects, { all = false, now = NOW 
   };
   const list = ({ kind }: { kind: string }, { labelSelector }: ListOptions = {}) => {
     selectors.push(labelSelector);
+    apart = 0;
     return Promise.resolve({ items: kinds[kind] ?? [], resourceVersion: '1' });
   };
   const client = { list } as unknown as Pick<KubeClient, 'list'>;
-  const exported = await exportUsage({ client, sink, clock: { ...systemClock(), now: () => now } }, all);
+  const exported = await exportUsage({ client, sink, clock: { now: () => now + apart } }, all);
   return { exported, selectors, text: printExport(exported) };
 }
 
@@ -133,6 +135,13 @@ test('tokens of days that may still grow are not exported', async () => {
   expect(exported.read.tokenRecords).toBe(1);
   expect(text).toContain('Left for later: 2 token records of days that may still grow.');
   expect([...sink.charges.values()].map(({ row }) => row.ChargePeriodStart)).toEqual(['2026-11-21T00:00:00.000Z']);
+});
+
+test('with a clock that is days ahead, tokens of days that may still grow are left all the same', async () => {
+  const sink = new MemorySink();
+  const objects = { tokens: [tokens('2026-11-22'), tokens('2026-11-23')] };
+  const { exported } = await run(sink, objects, { ahead: 3 * 24 * 60 * MINUTE });
+  expect([exported.read.growing, sink.charges.size, sink.last]).toEqual([2, 0, NOW]);
 });
 
 test('a charge that stands at another cost is told and left, and the run is not complete', async () => {
