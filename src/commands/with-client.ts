@@ -29,7 +29,7 @@ export async function withClient<T>(
   const client = createKubeClient(connection, { clock, onDate: (answer) => check.saw(answer) });
   const { namespace } = connection;
   try {
-    return await use(client, { namespace, connection, clock: { now: () => clock.now() - check.aheadMs } });
+    return await use(client, { namespace, connection, clock: check });
   } finally {
     await client.close();
   }

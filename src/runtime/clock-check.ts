@@ -29,6 +29,8 @@ export class ClockCheck {
   #agreed: Agreed | undefined;
   #isTold = false;
   #aheadMs = 0;
+  /** From monotonic time to the API server's, at its last answer. */
+  #serverOffset: number | undefined;
 
   constructor(clock: Pick<Clock, 'now' | 'monotonic'>) {
     this.#clock = clock;
@@ -39,6 +41,11 @@ export class ClockCheck {
     return this.#aheadMs;
   }
 
+  /** The API server's time as its last answer tells it, whatever this clock says since; before that, this clock's. */
+  now(): number {
+    return (this.#serverOffset ?? this.#offset()) + this.#clock.monotonic();
+  }
+
   saw({ date, sentAt, receivedAt }: DatedAnswer): void {
     if (!Number.isFinite(date)) return;
     this.#isTold = true;
@@ -46,6 +53,7 @@ export class ClockCheck {
     const ahead = Math.max(0, sentAt + offset - (date + SECOND_MS));
     const behind = Math.max(0, date - (receivedAt + offset));
     this.#aheadMs = ahead > 0 ? ahead : -behind;
+    this.#serverOffset = offset - this.#aheadMs;
     if (Math.max(ahead, behind) <= MOST_MS) this.#agreed = { offset, at: receivedAt };
   }
 

@@ -50,6 +50,17 @@ test('a clock that is set is wrong at once, until an answer agrees', () => {
   expect(check.isRight()).toBe(true);
 });
 
+test("the time is the API server's from its first answer on, also when this clock is set", () => {
+  const { check, answer, clock } = world();
+  clock.jumpWall(30 * 86_400_000);
+  const wrong = clock.now();
+  expect(check.now()).toBe(wrong);
+  answer(-30 * 86_400_000);
+  clock.jumpWall(-60 * 86_400_000);
+  clock.stall(2_000);
+  expect(Math.abs(check.now() - (wrong - 30 * 86_400_000 + 2_000))).toBeLessThanOrEqual(1_000);
+});
+
 test('one server of several whose clock is wrong does no harm, all of them do', () => {
   const { check, answer, clock } = world();
   for (let second = 0; second < 60; second += 1) {
