@@ -2,6 +2,14 @@ import type { Namespace } from '../kube/types.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import { tenancyRefusal, type TenancyRules } from '../resources/tenants/tenancy.ts';
 
+/** What stands for a tenant: a namespace that is made anew under the name of another is another tenant. */
+export type TenantId = (namespace: string) => string;
+
+/** The UIDs of namespaces. Of one that no cache shows, the name. */
+export function tenantIds(namespaces: Pick<ReadStore<Namespace>, 'get'>): TenantId {
+  return (namespace) => namespaces.get(namespace)?.metadata.uid ?? namespace;
+}
+
 /** Which namespaces are tenants, as the cluster says now. */
 export class Tenants {
   readonly #namespaces: ReadStore<Namespace>;

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import type { CeilingsOf } from '../access/ceilings.ts';
 import type { Principal } from '../access/principal.ts';
+import type { TenantId } from '../access/tenants.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { TokenMeter } from './billing/token-meter.ts';
 import type { CacheSalts } from './calls/cache-salts.ts';
@@ -27,6 +28,7 @@ export interface ModelRouterDeps {
   ceilings: CeilingsOf;
   /** The caller of an earlier moment as it is now; undefined when it may do nothing any more. */
   caller: (principal: Principal) => Principal | undefined;
+  tenantId: TenantId;
   holds: BudgetHolds;
   /** Has what calls of a tenant cost counted soon. */
   hurry: (tenant: string) => void;

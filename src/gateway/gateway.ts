@@ -5,6 +5,7 @@ import type { Principal } from '../access/principal.ts';
 import type { BudgetOf, KeyBudgetOf } from '../budgets/counted.ts';
 import type { AccessWatch } from '../access/access-watch.ts';
 import type { CeilingsOf } from '../access/ceilings.ts';
+import { tenantIds } from '../access/tenants.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { InferencePool } from '../kube/inference-pools.ts';
@@ -125,6 +126,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
       queue.changed();
     },
   });
+  const tenantId = tenantIds(deps.namespaces);
   const meter = new TokenMeter({ replica: deps.replica, clock });
   const writer = new RecordWriter({ ...deps, meter });
   const ended = new AbortController();
@@ -145,7 +147,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     clock,
   });
   const open = new OpenCalls(deps.access);
-  const salts = new CacheSalts(deps);
+  const salts = new CacheSalts({ ...deps, tenantId });
   const holds = new BudgetHolds({ holdings: undefined, ...deps });
   const inner: ModelRouterDeps = {
     catalog: () => discovery.catalog,
@@ -154,6 +156,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     limiter: new Limiter({ requests: counter('model-requests'), tokens: counter('model-tokens'), ceilings, clock }),
     ceilings,
     caller,
+    tenantId,
     holds,
     hurry: (tenant) => writer.hurry(tenant),
     metrics,

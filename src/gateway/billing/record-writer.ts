@@ -81,6 +81,7 @@ export class RecordWriter {
   }
 
   async #writeOrMove(page: TokenPage): Promise<void> {
+    if (this.#isOfAnother(page)) return this.#deps.meter.giveUp(page);
     try {
       await this.#write(page);
     } catch (error) {
@@ -95,6 +96,12 @@ export class RecordWriter {
       const rest = meter.moveOn(page, stored);
       if (rest !== undefined) await this.#writeOrMove(rest);
     }
+  }
+
+  /** Whether another tenant has the namespace by now. It must not be billed, and must not see what that tenant called. */
+  #isOfAnother({ namespace, tenant }: TokenPage): boolean {
+    const { uid = tenant } = this.#deps.namespaces.get(namespace)?.metadata ?? {};
+    return tenant !== namespace && tenant !== uid;
   }
 
   /** The record as it is, where there is one: it refused what was counted, so somebody else made more of it. */

@@ -131,16 +131,16 @@ export class TokenMeter {
 
   #pageFor(call: BilledCall): TokenPage | undefined {
     const day = this.#today();
-    const { namespace, prices } = call;
+    const { namespace, tenant, prices } = call;
     const { currency } = prices;
-    const last = this.#open.get(placeOf({ namespace, currency }));
+    const last = this.#open.get(placeOf({ tenant, currency }));
     const open = last?.day === day ? last : undefined;
     if (open?.has(call)) return open;
     if (this.#entries >= MOST_ENTRIES_HELD && !this.#makeRoom(open)) return undefined;
     if (open !== undefined && !open.isFull) return open;
     if (last !== undefined && this.#written.has(last)) this.#forget(last);
     const name = this.#nextName(day);
-    const page = new TokenPage({ namespace, day, currency, name, replica: this.#options.replica });
+    const page = new TokenPage({ namespace, tenant, day, currency, name, replica: this.#options.replica });
     this.#open.set(placeOf(page), page);
     return page;
   }
@@ -175,8 +175,8 @@ function newProcess(): string {
   return randomBytes(8).toString('hex');
 }
 
-function placeOf({ namespace, currency }: Pick<TokenPage, 'namespace' | 'currency'>): string {
-  return `${namespace}/${currency}`;
+function placeOf({ tenant, currency }: Pick<TokenPage, 'tenant' | 'currency'>): string {
+  return `${tenant}/${currency}`;
 }
 
 /** What an operator must know of the bills for tokens, read at each scrape. */

@@ -15,6 +15,8 @@ const MOST_TOKENS = 1_000_000_000;
 export interface BilledCall {
   /** The tenant. */
   namespace: string;
+  /** What stands for it: another tenant may have the namespace by now. */
+  tenant: string;
   /** key/NAME or person/NAME. */
   by: string;
   model: string;
@@ -28,6 +30,7 @@ type Counts = Record<(typeof COUNTS)[number], number>;
 
 interface PageParts {
   namespace: string;
+  tenant: string;
   day: string;
   currency: string;
   /** Of its record. */
@@ -38,6 +41,7 @@ interface PageParts {
 /** Where the calls of one tenant on one day at prices in one currency are counted, until there are too many kinds of them: one record. */
 export class TokenPage {
   readonly namespace: string;
+  readonly tenant: string;
   readonly day: string;
   readonly currency: string;
   /** When the oldest count came that no record has, monotonic. Undefined when every count is written. */
@@ -51,6 +55,7 @@ export class TokenPage {
 
   constructor(parts: PageParts) {
     this.namespace = parts.namespace;
+    this.tenant = parts.tenant;
     this.day = parts.day;
     this.currency = parts.currency;
     this.#parts = parts;

@@ -26,6 +26,7 @@ export interface Incoming {
   id: string;
   dialect: Dialect;
   principal: Principal;
+  tenant: string;
   bytes: Buffer;
   hold: BodyHold;
   kept: BodyHold;

@@ -1,7 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
-import type { Namespace } from '../../kube/types.ts';
-import type { ReadStore } from '../../kube/watch/store.ts';
+import type { TenantId } from '../../access/tenants.ts';
 import { Lru } from '../../lib/lru.ts';
 
 /** Salts that are not computed again: a keyed hash costs as much as the look-up of an API key and all its checks. */
@@ -10,7 +9,7 @@ const KNOWN = 1000;
 export interface CacheSaltsDeps {
   /** A secret that the replicas share. Rejects while it cannot be read. */
   saltKey: () => Promise<Buffer>;
-  namespaces: ReadStore<Namespace>;
+  tenantId: TenantId;
   log: Logger;
 }
 
@@ -33,8 +32,7 @@ export class CacheSalts {
   /** @param own what the client sent as a salt, which divides the tenant's own cache further */
   of(namespace: string, own: string | undefined): string {
     this.load();
-    // A namespace that is made anew under the name of another is another tenant.
-    const tenant = this.#deps.namespaces.get(namespace)?.metadata.uid ?? namespace;
+    const tenant = this.#deps.tenantId(namespace);
     // Clients may send a new one with each call.
     if (own !== undefined) return this.#saltOf(tenant, own);
     let salt = this.#known.get(tenant);

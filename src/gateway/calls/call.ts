@@ -33,6 +33,8 @@ export interface Call {
   /** What a client of Anthropic says in headers, for servers of its dialect: which version and which trials it speaks. */
   anthropicHeaders: { version?: string | undefined; trials?: string | undefined };
   principal: Principal;
+  /** What stands for its tenant, as it was when the call came. */
+  tenant: string;
   /** The body as the client sent it. Empty once the call cannot be sent again. */
   bytes: Buffer;
   /** An estimate, for the limits and for a call that ends before the engine reports usage. */

@@ -62,6 +62,7 @@ export async function handleCall(
       id,
       dialect,
       principal,
+      tenant: deps.tenantId(principal.namespace),
       startedAt,
       sessionHeader: sessionOf(request),
       compacts,
@@ -245,7 +246,7 @@ const BILLED: ReadonlySet<CallOutcome> = new Set(['ok', 'client_closed', 'cut'])
  * refused costs nothing, nor does one that was over before its first byte.
  */
 function bill({ meter }: ModelRouterDeps, call: Call, served: Served, held: BudgetHold | undefined): void {
-  const { principal, prices, inspection } = call;
+  const { principal, tenant, prices, inspection } = call;
   const { outcome, receiver, firstByteAt } = served;
   if (prices === undefined) return;
   if (receiver === undefined || firstByteAt === undefined || !BILLED.has(outcome)) return;
@@ -253,7 +254,7 @@ function bill({ meter }: ModelRouterDeps, call: Call, served: Served, held: Budg
   const isEstimate = usage === undefined ? outcome !== 'ok' : isUncounted(receiver.facts, outcome);
   const by = asCreatedBy(principal);
   const accounts = held?.accounts ?? [];
-  const billed = { namespace: principal.namespace, by, model: inspection.model, prices, accounts };
+  const billed = { namespace: principal.namespace, tenant, by, model: inspection.model, prices, accounts };
   meter.add(billed, isEstimate ? usageOf(call, served) : usage, isEstimate);
 }
 

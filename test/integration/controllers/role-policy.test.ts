@@ -58,6 +58,7 @@ const POD = {
 
 const CALL: BilledCall = {
   namespace,
+  tenant: namespace,
   by: 'key/ci',
   model: 'qwen',
   prices: { input: '3.333333', cachedInput: '0', output: '7.77', currency: 'USD' },
@@ -66,7 +67,7 @@ const USAGE = { inputTokens: 1200, cachedTokens: 200, cacheWriteTokens: 0, outpu
 
 /** What one replica of the gateway counted: one call. */
 function pageOf(name: string): TokenPage {
-  const page = new TokenPage({ namespace, day: '2026-11-23', currency: 'USD', name, replica: name });
+  const page = new TokenPage({ namespace, tenant: namespace, day: '2026-11-23', currency: 'USD', name, replica: name });
   page.add(CALL, USAGE, false);
   return page;
 }

@@ -22,17 +22,19 @@ const usage: fc.Arbitrary<Usage | undefined> = fc.option(
     })),
   { nil: undefined, freq: 8 },
 );
-const call: fc.Arbitrary<BilledCall> = fc.record({
-  namespace: fc.constantFrom('tenant-a', 'tenant-b'),
-  by: fc.constantFrom('key/ci', 'key/notebooks', 'person/ann'),
-  model: fc.constantFrom('qwen', 'llama'),
-  prices: fc.record({
-    input: fc.constantFrom('0.20', '0.000001', '3.333333'),
-    cachedInput: fc.constantFrom('0.05', '0'),
-    output: fc.constantFrom('0.60', '7.77'),
-    currency: fc.constantFrom('USD', 'USD', 'EUR'),
-  }),
-});
+const call: fc.Arbitrary<BilledCall> = fc
+  .record({
+    namespace: fc.constantFrom('tenant-a', 'tenant-b'),
+    by: fc.constantFrom('key/ci', 'key/notebooks', 'person/ann'),
+    model: fc.constantFrom('qwen', 'llama'),
+    prices: fc.record({
+      input: fc.constantFrom('0.20', '0.000001', '3.333333'),
+      cachedInput: fc.constantFrom('0.05', '0'),
+      output: fc.constantFrom('0.60', '7.77'),
+      currency: fc.constantFrom('USD', 'USD', 'EUR'),
+    }),
+  })
+  .map((one) => ({ ...one, tenant: one.namespace }));
 
 type Op =
   | { do: 'call'; replica: number; call: BilledCall; usage: Usage | undefined }
@@ -85,7 +87,7 @@ async function live(ops: readonly Op[]): Promise<{ world: TokenWorld; left: numb
 }
 
 /** Half up. Written anew here: the code under test must not check itself. */
-function priced({ prices }: BilledCall, [input, cached, output]: [number, number, number]): bigint {
+function priced({ prices }: Pick<BilledCall, 'prices'>, [input, cached, output]: [number, number, number]): bigint {
   const sum = [
     [input - cached, prices.input],
     [cached, prices.cachedInput],
@@ -147,8 +149,11 @@ test(
       for (const { spec } of world.records.values()) {
         for (const one of spec.entries) {
           const prices = { input: one.inputPrice, cachedInput: one.cachedInputPrice, output: one.outputPrice };
-          const call = { namespace: '', by: one.by, model: one.model, prices: { ...prices, currency: spec.currency } };
-          const cost = priced(call, [one.inputTokens, one.cachedInputTokens, one.outputTokens]);
+          const cost = priced({ prices: { ...prices, currency: spec.currency } }, [
+            one.inputTokens,
+            one.cachedInputTokens,
+            one.outputTokens,
+          ]);
           expect(parseMoney(one.cost)).toBe(cost);
           money[spec.currency] = (money[spec.currency] ?? 0n) + cost;
         }
@@ -191,7 +196,7 @@ test('a record keeps the entry that somebody made larger, and another has what c
   const index = world.start();
   world.namespaces.put({ metadata: { name: 'tenant-a' } });
   const prices = { input: '1', cachedInput: '1', output: '1', currency: 'USD' };
-  const one = { namespace: 'tenant-a', by: 'key/ci', model: 'qwen', prices };
+  const one = { namespace: 'tenant-a', tenant: 'tenant-a', by: 'key/ci', model: 'qwen', prices };
   const used = { inputTokens: 10, outputTokens: 10, cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
   const callTwice = async (): Promise<void> => {
     for (const model of ['qwen', 'llama']) world.call(index, { ...one, model }, used);
@@ -223,7 +228,7 @@ test('a replica that dies loses the calls since its last write, and no others', 
   const index = world.start();
   world.namespaces.put({ metadata: { name: 'tenant-a' } });
   const prices = { input: '1', cachedInput: '1', output: '1', currency: 'USD' };
-  const one = { namespace: 'tenant-a', by: 'key/ci', model: 'qwen', prices };
+  const one = { namespace: 'tenant-a', tenant: 'tenant-a', by: 'key/ci', model: 'qwen', prices };
   const used = { inputTokens: 1, outputTokens: 0, cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
   for (let second = 0; second < 62; second += 1) {
     world.call(index, one, used);
@@ -234,6 +239,28 @@ test('a replica that dies loses the calls since its last write, and no others', 
   expect([...world.records.values()].map(({ spec }) => spec.calls)).toEqual([60]);
 });
 
+test('a namespace that is made anew under the name of another is billed for no call of that', async () => {
+  const world = new TokenWorld();
+  const index = world.start();
+  const prices = { input: '1', cachedInput: '1', output: '1', currency: 'USD' };
+  const one = { namespace: 'tenant-a', by: 'key/ci', model: 'qwen', prices };
+  const used = { inputTokens: 1, outputTokens: 0, cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+  world.namespaces.put({ metadata: { name: 'tenant-a', uid: 'first' } });
+  world.call(index, { ...one, tenant: 'first', by: 'key/old' }, used);
+  await world.clock.advance(10_000);
+  expect(world.records.size).toBe(1);
+  // Neither what was written, nor what waits for a write.
+  world.call(index, { ...one, tenant: 'first', by: 'key/old' }, used);
+  world.namespaces.remove('tenant-a');
+  world.records.clear();
+  world.namespaces.put({ metadata: { name: 'tenant-a', uid: 'second' } });
+  world.call(index, { ...one, tenant: 'second', by: 'key/new' }, used);
+  await world.clock.advance(10_000);
+  const billed = [...world.records.values()].flatMap(({ spec }) => spec.entries.map(({ by, calls }) => [by, calls]));
+  expect([billed, world.meterOf(index).unbilled.refused]).toEqual([[['key/new', 1]], 1]);
+  expect(world.meterOf(index).lagSeconds).toBe(0);
+});
+
 test('what could not be written is kept for a day, within bounds, and the rest is counted as unbilled', async () => {
   const world = new TokenWorld();
   const index = world.start();
@@ -242,11 +269,13 @@ test('what could not be written is kept for a day, within bounds, and the rest i
   for (const name of ['tenant-a', 'gone']) world.namespaces.put({ metadata: { name } });
   world.fates = Array.from({ length: 1_000_000 }, () => 'failed');
   for (let key = 0; key < 20_010; key += 1)
-    world.meterOf(index).add({ namespace: 'tenant-a', by: `key/${key}`, model: 'qwen', prices }, undefined);
+    world
+      .meterOf(index)
+      .add({ namespace: 'tenant-a', tenant: 'tenant-a', by: `key/${key}`, model: 'qwen', prices }, undefined);
   expect(meter.unbilled).toEqual({ unreported: 20_010, full: 10, refused: 0 });
   // A call of a kind that is counted already needs no room.
-  meter.add({ namespace: 'tenant-a', by: 'key/20000', model: 'qwen', prices }, undefined);
-  meter.add({ namespace: 'tenant-a', by: 'key/19999', model: 'qwen', prices }, undefined);
+  meter.add({ namespace: 'tenant-a', tenant: 'tenant-a', by: 'key/20000', model: 'qwen', prices }, undefined);
+  meter.add({ namespace: 'tenant-a', tenant: 'tenant-a', by: 'key/19999', model: 'qwen', prices }, undefined);
   expect(meter.unbilled.full).toBe(11);
   await world.clock.advance(600_000);
   expect(meter.lagSeconds).toBeGreaterThanOrEqual(600);
@@ -257,7 +286,7 @@ test('what could not be written is kept for a day, within bounds, and the rest i
   // Records of a tenant that is gone have no place.
   world.namespaces.remove('gone');
   world.fates = ['failed'];
-  meter.add({ namespace: 'gone', by: 'key/ci', model: 'qwen', prices }, undefined);
+  meter.add({ namespace: 'gone', tenant: 'gone', by: 'key/ci', model: 'qwen', prices }, undefined);
   await world.clock.advance(10_000);
   expect([meter.unwritten, meter.unbilled.refused]).toEqual([[], 1]);
 });
