@@ -148,7 +148,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
   });
   const open = new OpenCalls(deps.access);
   const salts = new CacheSalts({ ...deps, tenantId });
-  const holds = new BudgetHolds({ holdings: undefined, ...deps });
+  const holds = new BudgetHolds({ holdings: undefined, ...deps, tenantId });
   const inner: ModelRouterDeps = {
     catalog: () => discovery.catalog,
     dispatcher,

@@ -57,6 +57,11 @@ export class BudgetAccount {
     return bills;
   }
 
+  /** No call is under way, and no month has a bill. */
+  get isUnused(): boolean {
+    return this.calls === 0 && this.#months.size === 0;
+  }
+
   /** Forgets the bills of other months. */
   keepMonth(month: string): void {
     for (const other of this.#months.keys()) if (other !== month) this.#months.delete(other);

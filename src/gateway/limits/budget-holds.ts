@@ -1,5 +1,6 @@
 import type { CeilingsOf } from '../../access/ceilings.ts';
 import { asCreatedBy, type Principal } from '../../access/principal.ts';
+import type { TenantId } from '../../access/tenants.ts';
 import { periodOf } from '../../budgets/accounts.ts';
 import type { BudgetOf, KeyBudgetOf } from '../../budgets/counted.ts';
 import { type Purse, purseOf } from '../../budgets/purse.ts';
@@ -38,6 +39,7 @@ export interface BudgetHoldsDeps {
   ceilings: CeilingsOf;
   budgets: BudgetOf;
   keyBudgets: KeyBudgetOf;
+  tenantId: TenantId;
   /** Undefined where replicas share nothing. */
   holdings: SharedHoldings | undefined;
   clock: Pick<Clock, 'now' | 'setTimeout'>;
@@ -154,7 +156,7 @@ export class BudgetHolds {
   }
 
   #account(namespace: string, owner: string, currency: string): BudgetAccount {
-    const key = JSON.stringify([namespace, owner, currency]);
+    const key = JSON.stringify([this.#deps.tenantId(namespace), owner, currency]);
     let account = this.#accounts.get(key);
     if (account === undefined) this.#accounts.set(key, (account = new BudgetAccount(key)));
     return account;
@@ -165,7 +167,7 @@ export class BudgetHolds {
     this.#month = month;
     for (const [key, account] of this.#accounts) {
       account.keepMonth(month);
-      if (account.calls === 0) this.#accounts.delete(key);
+      if (account.isUnused) this.#accounts.delete(key);
     }
   }
 }

@@ -62,6 +62,7 @@ class Replica {
       ceilings: () => ({ ...DEFAULT_CEILINGS, budget: { costs: [{ currency: 'USD', max: formatMoney(MAX) }] } }),
       budgets: () => this.status,
       keyBudgets: () => undefined,
+      tenantId: (namespace) => namespace,
       holdings,
       clock: { now: () => NOW, setTimeout: () => () => undefined },
     });

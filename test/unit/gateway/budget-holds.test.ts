@@ -155,6 +155,7 @@ describe('what a replica holds', () => {
     const world = {
       now: Date.parse('2026-11-30T23:59:59Z'),
       spent: '0.00',
+      tenant: 'first',
       budget: { costs: [{ currency: 'USD', max: '10.00' }] } as Budget,
     };
     const holds = new BudgetHolds({
@@ -168,6 +169,7 @@ describe('what a replica holds', () => {
         ...status,
       }),
       keyBudgets: () => undefined,
+      tenantId: () => world.tenant,
       holdings: undefined,
       clock: { now: () => world.now, setTimeout: () => () => undefined },
     });
@@ -236,6 +238,27 @@ describe('what a replica holds', () => {
     expect(await take(100_000n * CENT, CALLER, { ...PRICES, currency: 'EUR' })).toMatchObject({
       hold: { accounts: [] },
     });
+  });
+
+  it('is nothing of what the tenant spent that had the namespace before', async () => {
+    const { take, world } = setup();
+    const taken = await take(50n * CENT);
+    if (!('hold' in taken)) throw new Error('the call was refused');
+    taken.hold.accounts[0]?.billsOf('2026-11').add(50n * CENT);
+    taken.hold.release();
+    expect(await take(CENT)).toHaveProperty('full');
+    world.tenant = 'second';
+    expect(await take(CENT)).toHaveProperty('hold');
+  });
+
+  it('counts a bill of the new month that came before its first call', async () => {
+    const { take, world } = setup();
+    const taken = await take(50n * CENT);
+    if (!('hold' in taken)) throw new Error('the call was refused');
+    world.now += 1000;
+    taken.hold.accounts[0]?.billsOf('2026-12').add(50n * CENT);
+    taken.hold.release();
+    expect(await take(CENT)).toHaveProperty('full');
   });
 
   it('counts bills of the month that no count has, and those of the month before no more', async () => {
