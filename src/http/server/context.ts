@@ -5,7 +5,7 @@ import type { Registry } from 'prom-client';
 import type { AccessWatch } from '../../access/access-watch.ts';
 import type { Authenticator } from '../../access/authenticator.ts';
 import type { CeilingsOf } from '../../access/ceilings.ts';
-import type { Tenants } from '../../access/tenants.ts';
+import { tenantIds, type Tenants } from '../../access/tenants.ts';
 import { budgetReader, deletedKeyBudgetReader, keyBudgetReader } from '../../budgets/counted.ts';
 import type { Stores } from '../../caches/caches.ts';
 import type { CacheName } from '../../caches/table.ts';
@@ -177,7 +177,7 @@ export function createContext(deps: ApiDeps) {
     listPaces: new ListPaces(clock),
     liveLooks: new InTurn(),
     usageReads: new FairShares(USAGE_READS_AT_ONCE, 1),
-    instanceEvents: new InstanceEvents(stores.instances, instances),
+    instanceEvents: new InstanceEvents(stores.instances, instances, tenantIds(stores.namespaces)),
     offerEvents: new OfferEvents(deps),
     startTimes: new StartTimes(stores.instances, deps.offers),
   };

@@ -28,7 +28,7 @@ function world(isOn = true) {
     placeOf: () => undefined,
     nearLimits: () => [],
   });
-  const events = new InstanceEvents(instances.store, presenter);
+  const events = new InstanceEvents(instances.store, presenter, (namespace) => namespace);
   const sent: StreamEvent[] = [];
   events.follow({ namespace: 'default', name: 'one' }, undefined, (event) => sent.push(event));
   const states = () => sent.map(({ data }) => (JSON.parse(data) as { state: string }).state);

@@ -1,3 +1,4 @@
+import type { TenantId } from '../../../access/tenants.ts';
 import { compareVersions } from '../../../kube/watch/resource-version.ts';
 import type { ReadStore, StoreChange } from '../../../kube/watch/store.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
@@ -22,6 +23,8 @@ interface Entry {
   /** The version of the cache after the change, and the id of the event: ordered, and the same on every replica. */
   version: string;
   namespace: string;
+  /** What stood for the tenant then: another one may have the namespace later. */
+  tenant: string;
   name: string;
   instance: GpuInstance | undefined;
 }
@@ -44,6 +47,7 @@ function isNewer(version: string, than: string): boolean {
 export class InstanceEvents {
   readonly #store: ReadStore<GpuInstance>;
   readonly #presenter: InstancePresenter;
+  readonly #tenantId: TenantId;
   readonly #ring = new Ring<Entry>(REMEMBERED, {
     weigh: ({ instance }) => (instance === undefined ? 0 : freeTextOf(instance.spec)),
     most: REMEMBERED_TEXT,
@@ -54,9 +58,10 @@ export class InstanceEvents {
   /** The ring has no changes up to this version. */
   #floor: string | undefined;
 
-  constructor(store: ReadStore<GpuInstance>, presenter: InstancePresenter) {
+  constructor(store: ReadStore<GpuInstance>, presenter: InstancePresenter, tenantId: TenantId) {
     this.#store = store;
     this.#presenter = presenter;
+    this.#tenantId = tenantId;
     this.#floor = store.hasSynced ? store.resourceVersion : undefined;
     this.#stop = store.onChange((change) => this.#onChange(change));
   }
@@ -65,7 +70,7 @@ export class InstanceEvents {
   follow(followed: Followed, lastId: string | undefined, send: (event: StreamEvent) => void): () => void {
     const { namespace } = followed;
     const follower: Follower = { followed, version: this.#store.resourceVersion, send };
-    if (lastId !== undefined && this.#canResume(lastId)) {
+    if (lastId !== undefined && this.#canResume(lastId, namespace)) {
       follower.version = lastId;
       for (const entry of this.#ring.entries()) this.#deliver(follower, entry);
     } else {
@@ -87,7 +92,8 @@ export class InstanceEvents {
 
   #onChange({ before, after }: StoreChange<GpuInstance>): void {
     const { namespace = '', name = '' } = (after ?? before)?.metadata ?? {};
-    const entry: Entry = { version: this.#store.resourceVersion, namespace, name, instance: after };
+    const tenant = this.#tenantId(namespace);
+    const entry: Entry = { version: this.#store.resourceVersion, namespace, tenant, name, instance: after };
     if (!this.#store.hasSynced) return;
     this.#floor ??= this.#store.resourceVersion;
     if (after !== undefined && before?.metadata.resourceVersion === after.metadata.resourceVersion) {
@@ -128,8 +134,12 @@ export class InstanceEvents {
     return name === undefined ? `{"object":"list","data":[${items.join(',')}]}` : items[0];
   }
 
-  #canResume(lastId: string): boolean {
+  #canResume(lastId: string, namespace: string): boolean {
     const oldest = this.#ring.forgotten?.version ?? this.#floor;
-    return /^[0-9]{1,20}$/.test(lastId) && oldest !== undefined && !isNewer(oldest, lastId);
+    if (!/^[0-9]{1,20}$/.test(lastId) || oldest === undefined || isNewer(oldest, lastId)) return false;
+    const tenant = this.#tenantId(namespace);
+    return this.#ring
+      .entries()
+      .every((one) => one.namespace !== namespace || one.tenant === tenant || !isNewer(one.version, lastId));
   }
 }
