@@ -94,10 +94,13 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   const inventory = new Inventory({ ...stores, devices: deps.devices }, clock, { architectures });
   const unrecorded = new UnrecordedInstances(log, clock);
   const unbilled = new UnbilledPlaces({ ...stores, clock });
-  const unfollow = stores.instances.onChange((change) => {
-    unrecorded.noteChange(change);
-    unbilled.noteChange(change);
-  });
+  const unfollow = [
+    stores.instances.onChange((change) => {
+      unrecorded.noteChange(change);
+      unbilled.noteChange(change);
+    }),
+    stores.namespaces.onChange((change) => unbilled.noteNamespace(change)),
+  ];
   const metrics = createControllerMetrics(registry, clock);
   const ceilingsOf = limitReader(stores.tenantPolicies, stores.namespaces);
   // A grant that was cut off, by the end or by the time limit of its reconcile, may arrive after the next leader has
@@ -175,7 +178,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
       cancel();
       closing.abort();
       await recorded;
-      unfollow();
+      for (const end of unfollow) end();
       inventory.close();
     },
   };

@@ -1,6 +1,6 @@
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { compareText } from '../../lib/compare.ts';
-import { keyOf } from '../../kube/types.ts';
+import { keyOf, type Namespace } from '../../kube/types.ts';
 import {
   type Account,
   drawsOn,
@@ -51,6 +51,7 @@ export interface BudgetsDeps {
     instances: ReadStore<GpuInstance>;
     apiKeys: ReadStore<ApiKey>;
     tenantLimits: Pick<ReadStore<TenantLimit>, 'get'>;
+    namespaces: Pick<ReadStore<Namespace>, 'get' | 'onChange'>;
   };
   /** The claim that was granted to an instance, while no cache shows it. */
   assumedClaim: (key: string) => Claim | undefined;
@@ -134,14 +135,17 @@ export class Budgets {
         this.#wake = add;
         this.#line = line;
         this.#places = places;
-        const { apiKeys, instances } = this.#deps.stores;
+        const { apiKeys, instances, namespaces } = this.#deps.stores;
         const unfollow = [
           apiKeys.onChange(({ before, after }) => {
             if (before !== undefined && after === undefined) this.#noteDeleted(before);
           }),
           instances.onChange((change) => {
             const { namespace = '' } = (change.after ?? change.before)?.metadata ?? {};
-            if (this.#accounts.has(namespace)) this.#moved.note(change);
+            if (this.#accounts.has(namespace) && !this.#isGoing(namespace)) this.#moved.note(change);
+          }),
+          namespaces.onChange(({ key, before, after }) => {
+            if (before?.metadata.uid !== after?.metadata.uid) this.#forget(key);
           }),
         ];
         return () => {
@@ -279,8 +283,26 @@ export class Budgets {
   /** What it was when it was deleted counts: it may have been lowered a moment before. */
   #noteDeleted(key: ApiKey): void {
     const { namespace = '', name } = key.metadata;
+    // What the key created goes, too.
+    if (this.#isGoing(namespace)) return;
+    const budget = ofKey(key)[0]?.budget;
+    // Most keys have none, and nothing is remembered of them.
+    if (budget === undefined && !this.#remembered(namespace).some((one) => one.name === name)) return;
     const deleted = this.#deleted.get(namespace) ?? new Map<string, Budget | undefined>();
-    this.#deleted.set(namespace, deleted.set(name, ofKey(key)[0]?.budget));
+    this.#deleted.set(namespace, deleted.set(name, budget));
+  }
+
+  #isGoing(namespace: string): boolean {
+    const found = this.#deps.stores.namespaces.get(namespace);
+    return found === undefined || found.metadata.deletionTimestamp !== undefined;
+  }
+
+  /** Who has the name of a namespace after another is another tenant. */
+  #forget(namespace: string): void {
+    this.#deleted.delete(namespace);
+    this.#counted.delete(namespace);
+    this.#accounts.delete(namespace);
+    this.#moved.forget(namespace);
   }
 
   #ofTenant(namespace: string): OwnedBudget[] {

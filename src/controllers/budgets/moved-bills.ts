@@ -57,6 +57,10 @@ export class MovedBills {
     return open.map(({ instance }) => instance);
   }
 
+  forget(namespace: string): void {
+    this.#moved.delete(namespace);
+  }
+
   #recent(namespace: string): Moved[] {
     const since = this.#clock.monotonic() - KEPT_MS;
     return (this.#moved.get(namespace) ?? []).filter(({ at }) => at > since);

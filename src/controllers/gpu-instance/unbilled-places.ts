@@ -1,4 +1,5 @@
 import { findCondition } from '../../kube/conditions.ts';
+import type { Namespace } from '../../kube/types.ts';
 import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
 import { type Clock, wallTimeOf } from '../../lib/clock.ts';
 import { sameJson } from '../../lib/json.ts';
@@ -63,6 +64,13 @@ export class UnbilledPlaces {
     if (isPlaceComing(before) && (!isSame || isTakenBack(before, after)) && this.#haveOthersEnded(before))
       this.#noteWithdrawn(before);
     if (haveEndedInVain(before.status, isSame ? (after.status ?? {}) : undefined)) this.#noteWithdrawn(before);
+  }
+
+  /** Takes note of a change of a namespace. Who has its name after another is another tenant, and held nothing. */
+  noteNamespace({ key, before, after }: StoreChange<Namespace>): void {
+    if (before?.metadata.uid === after?.metadata.uid) return;
+    this.#places.set(key, new Map());
+    this.#withdrawn.set(key, []);
   }
 
   /** Why the tenant does not get so many GPUs more beside those that it holds; undefined when it may have them. */

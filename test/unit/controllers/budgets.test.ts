@@ -547,6 +547,33 @@ describe('the budget of a key that was deleted', () => {
     expect(remembered()).toMatchObject([{ name: 'ci', budget: { costs: [{ max: '1' }] }, used: { percent: 200 } }]);
   });
 
+  it.each(['before', 'after'])(
+    'goes with its namespace, which the cache shows to go %s the keys: who has the name later hears of none',
+    async (when) => {
+      const { apiKeys, create, reconcile, instance, instances, namespaces, limits, look, remembered } = remembering({});
+      apiKeys.upsert(key('ci', BUDGET));
+      create('a', {}, 'key/ci');
+      await reconcile('a');
+      await look();
+      expect(remembered()).toMatchObject([{ name: 'ci' }]);
+      const removeKeys = (): void => {
+        apiKeys.remove(key('ci', {}));
+        instances.remove(instance('a'));
+      };
+      if (when === 'after') removeKeys();
+      const going = { name: 'default', uid: 'uid-default', deletionTimestamp: '2026-01-11T00:00:00Z' };
+      namespaces.upsert({ metadata: { ...going, resourceVersion: '5' } });
+      if (when === 'before') removeKeys();
+      namespaces.upsert({ metadata: { name: 'default', uid: 'uid-second', resourceVersion: '6' } });
+      limits.upsert({
+        metadata: { ...LIMIT, uid: 'uid-of-second', resourceVersion: '1000' },
+        spec: tenantLimitSpecSchema.parse({ budget: BUDGET }),
+      });
+      await look();
+      expect(remembered()).toBeUndefined();
+    },
+  );
+
   it('goes with its last instance and its month, and gives way to a key of the same name', async () => {
     const { create, reconcile, apiKeys, instances, instance, look, remembered, budgets, clock, recorded } = remembering(
       {},

@@ -171,6 +171,20 @@ describe('what replicas remember', () => {
     expect(replica([stopped], [limit]).places.refusal('default', 1, [])).toEqual(before);
   });
 
+  test('goes with its namespace, and is not held against who has the name later', () => {
+    const stopped = gpuInstance('one', {}, ended(START, START + HOUR - MINUTE));
+    const { cache, places } = replica([stopped]);
+    const before = { metadata: { name: 'default', uid: 'first' } };
+    const after = { metadata: { name: 'default', uid: 'second' } };
+    places.noteNamespace({ key: 'default', before, after: { metadata: { ...before.metadata, resourceVersion: '2' } } });
+    expect(places.held('default')).toBeDefined();
+    places.noteNamespace({ key: 'default', before, after: undefined });
+    // Its watch may be behind.
+    cache.remove(stopped);
+    places.noteNamespace({ key: 'default', before: undefined, after });
+    expect([places.held('default'), places.refusal('default', 1, [])]).toEqual([undefined, undefined]);
+  });
+
   test('is no longer than it was where the clock of the leader was ahead when a place was given back', async () => {
     const claimedAt = START + HOUR - MINUTE;
     const { cache, places, clock } = replica([
