@@ -41,9 +41,13 @@ export class ClockCheck {
     return this.#aheadMs;
   }
 
-  /** The API server's time as its last answer tells it, whatever this clock says since; before that, this clock's. */
+  /**
+   * This clock's time while the API server agrees, else the server's as its last answer tells it, milliseconds since the
+   * epoch. Before the first answer it is this clock's.
+   */
   now(): number {
-    return (this.#serverOffset ?? this.#offset()) + this.#clock.monotonic();
+    const offset = this.isRight() ? undefined : this.#serverOffset;
+    return (offset ?? this.#offset()) + this.#clock.monotonic();
   }
 
   saw({ date, sentAt, receivedAt }: DatedAnswer): void {

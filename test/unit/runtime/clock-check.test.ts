@@ -50,7 +50,7 @@ test('a clock that is set is wrong at once, until an answer agrees', () => {
   expect(check.isRight()).toBe(true);
 });
 
-test("the time is the API server's from its first answer on, also when this clock is set", () => {
+test("the time is the API server's from its first answer on where this clock is wrong, also when it is set", () => {
   const { check, answer, clock } = world();
   clock.jumpWall(30 * 86_400_000);
   const wrong = clock.now();
@@ -59,6 +59,15 @@ test("the time is the API server's from its first answer on, also when this cloc
   clock.jumpWall(-60 * 86_400_000);
   clock.stall(2_000);
   expect(Math.abs(check.now() - (wrong - 30 * 86_400_000 + 2_000))).toBeLessThanOrEqual(1_000);
+});
+
+test('the time is that of this clock while one server of several agrees', () => {
+  const { check, answer, clock } = world();
+  answer(0);
+  answer(86_400_000);
+  expect(check.now()).toBe(clock.now());
+  clock.stall(20_000);
+  expect(Math.abs(check.now() - clock.now() - 86_400_000)).toBeLessThanOrEqual(1_000);
 });
 
 test('one server of several whose clock is wrong does no harm, all of them do', () => {
