@@ -92,6 +92,8 @@ export interface ModelGatewayDeps {
   metricsNameTenants: boolean;
   log: Logger;
   clock: Clock;
+  /** Says on which day a call ended, and which month it is for budgets. */
+  billingClock: Pick<Clock, 'now'>;
 }
 
 export interface ModelGateway {
@@ -127,7 +129,8 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     },
   });
   const tenantId = tenantIds(deps.namespaces);
-  const meter = new TokenMeter({ replica: deps.replica, clock });
+  const billed = { ...clock, now: () => deps.billingClock.now() };
+  const meter = new TokenMeter({ replica: deps.replica, clock: billed });
   const writer = new RecordWriter({ ...deps, meter });
   const ended = new AbortController();
   let writing: Promise<void> | undefined;
@@ -148,7 +151,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
   });
   const open = new OpenCalls(deps.access);
   const salts = new CacheSalts({ ...deps, tenantId });
-  const holds = new BudgetHolds({ holdings: undefined, ...deps, tenantId });
+  const holds = new BudgetHolds({ holdings: undefined, ...deps, tenantId, clock: billed });
   const inner: ModelRouterDeps = {
     catalog: () => discovery.catalog,
     dispatcher,

@@ -86,7 +86,7 @@ function scaleFromZero({ process, caches }: RoleContext): ModelGatewayDeps['scal
 
 async function createModels(context: RoleContext, { access, authenticator, counters, ceilings, sessionKey }: Shared) {
   const { process, caches, shutdown } = context;
-  const { config, client, log, registry, clock } = process;
+  const { config, client, log, registry, clock, billingClock } = process;
   const { namespace } = config;
   const tenancy = caches.pick(['namespaces', 'instances', 'apiKeys']);
   const store = await createResponseStore(process);
@@ -109,8 +109,8 @@ async function createModels(context: RoleContext, { access, authenticator, count
     access,
     saltKey: sessionKey,
     ceilings,
-    budgets: budgetReader(caches.get('tenantLimits'), clock),
-    keyBudgets: keyBudgetReader(caches.get('apiKeys'), clock),
+    budgets: budgetReader(caches.get('tenantLimits'), billingClock),
+    keyBudgets: keyBudgetReader(caches.get('apiKeys'), billingClock),
     counter: (prefix) => counters.counter(prefix),
     holdings: counters.holdings,
     store,
@@ -120,6 +120,7 @@ async function createModels(context: RoleContext, { access, authenticator, count
     registry,
     log,
     clock,
+    billingClock,
   });
 }
 

@@ -6,6 +6,7 @@ import type { KubeClient } from '../kube/client/client.ts';
 import { systemClock, type Clock } from '../lib/clock.ts';
 import { loadKubeConfig, type KubeConnection } from '../kube/config/config.ts';
 import { createKubeClient } from '../kube/client/rest-client.ts';
+import { ClockCheck } from '../runtime/clock-check.ts';
 import { createLog } from './log.ts';
 
 /** What all roles of a process share. */
@@ -16,6 +17,8 @@ export interface Process {
   log: Logger;
   registry: Registry;
   clock: Clock;
+  /** The API server's time, where this machine's is another. */
+  billingClock: Pick<Clock, 'now'>;
   connection: KubeConnection;
   client: KubeClient;
 }
@@ -28,6 +31,7 @@ export async function createProcess(config: Config, role: string): Promise<Proce
   const clock = systemClock();
   const connection = await loadKubeConfig({ kubeconfig: config.kubeconfig });
   const metrics = createClientMetrics(registry, new URL(connection.server).host);
-  const client = createKubeClient(connection, { clock, metrics });
-  return { role, config, log, registry, clock, connection, client };
+  const billingClock = new ClockCheck(clock);
+  const client = createKubeClient(connection, { clock, metrics, onDate: (answer) => billingClock.saw(answer) });
+  return { role, config, log, registry, clock, billingClock, connection, client };
 }

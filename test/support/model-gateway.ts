@@ -54,6 +54,8 @@ export interface GatewayOptions {
   ceilings?: CeilingsOf;
   budgets?: BudgetOf;
   keyBudgets?: KeyBudgetOf;
+  /** By default the clock of the machine. */
+  billingClock?: ModelGatewayDeps['billingClock'];
   /** By default this replica shares nothing with others. */
   holdings?: ModelGatewayDeps['holdings'];
   /** By default every caller stays as it was. */
@@ -100,6 +102,7 @@ export function gatewayOn(cluster: ModelCluster, settings: Process & Partial<Mod
     counter: memoryCounter,
     metricsNameTenants: false,
     stopping: new AbortController().signal,
+    billingClock: settings.clock,
     ...settings,
   });
   gateway.start();

@@ -82,6 +82,20 @@ it('what engines report is billed by tenant, key and model in every dialect, str
   expect(new Set(written.map(({ namespace }) => namespace))).toEqual(new Set(['tenant-a', 'tenant-b']));
 });
 
+it('a call is billed on the day that the clock of bills says, whatever this replica takes for today', async () => {
+  await gateway.close();
+  const recording = recordingClient();
+  calls = recording.calls;
+  gateway = await startGateway(undefined, {
+    client: recording.client,
+    billingClock: { now: () => Date.UTC(2025, 4, 31, 23, 59) },
+  });
+  gateway.cluster.serve({ name: 'llm', annotations: ANNOTATIONS, ports: [engine.port] });
+  await gateway.ready('tiny');
+  await chat();
+  expect((await recorded()).map(({ day }) => day)).toEqual(['2025-05-31']);
+});
+
 it('a call that fails, or that the model server breaks off, costs nothing', async () => {
   engine.behave(
     { kind: 'status', status: 400, body: '{"error":{"message":"no"}}' },

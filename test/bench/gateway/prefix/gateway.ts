@@ -40,6 +40,7 @@ const gateway = createModelGateway({
   stopping: new AbortController().signal,
   log: pino({ level: 'warn' }),
   clock: systemClock(),
+  billingClock: systemClock(),
 });
 gateway.start();
 const app = express();
