@@ -19,6 +19,8 @@ const MOST_HURRIED = 10;
 const WRITES_AT_ONCE = 4;
 /** After so many the API server is taken to be away until the next round. */
 const MOST_FAILURES = 4;
+/** Milliseconds at the end in which rounds of what is left begin: no other process has these counts. */
+const LAST_MS = 5_000;
 /** Milliseconds for one write, or for the look at a record. */
 const ASK_MS = 10_000;
 
@@ -40,7 +42,7 @@ export class RecordWriter {
     this.#deps = deps;
   }
 
-  /** Writes until the signal aborts, and then all that is left. Never rejects. */
+  /** Writes until the signal aborts, and then all that is left, again where a write fails. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, meter } = this.#deps;
     let due = clock.monotonic();
@@ -52,7 +54,12 @@ export class RecordWriter {
       await this.#round(pages.slice(0, isDue ? MOST_WRITES : MOST_HURRIED));
       await clock.sleep(HURRY_MS, signal);
     }
+    const end = clock.monotonic() + LAST_MS;
     await this.#round(meter.unwritten);
+    while (meter.unwritten.length > 0 && clock.monotonic() < end) {
+      await clock.sleep(HURRY_MS);
+      await this.#round(meter.unwritten);
+    }
   }
 
   /** Writes what is counted of a tenant before its turn comes. */

@@ -261,6 +261,22 @@ test('a namespace that is made anew under the name of another is billed for no c
   expect(world.meterOf(index).lagSeconds).toBe(0);
 });
 
+test('a replica that stops while the API server is away for a moment loses no call of any tenant', async () => {
+  const world = new TokenWorld();
+  const index = world.start();
+  const prices = { input: '1', cachedInput: '1', output: '1', currency: 'USD' };
+  const used = { inputTokens: 1, outputTokens: 0, cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+  await world.clock.advance(1000);
+  for (let tenant = 0; tenant < 10; tenant += 1) {
+    const name = `tenant-${tenant}`;
+    world.namespaces.put({ metadata: { name } });
+    world.call(index, { namespace: name, tenant: name, by: 'key/ci', model: 'qwen', prices }, used);
+  }
+  world.fates = Array.from({ length: 12 }, () => 'failed');
+  await world.stop(index);
+  expect([...world.records.values()].map(({ spec }) => spec.calls)).toEqual(Array.from({ length: 10 }, () => 1));
+});
+
 test('what could not be written is kept for a day, within bounds, and the rest is counted as unbilled', async () => {
   const world = new TokenWorld();
   const index = world.start();
