@@ -62,6 +62,17 @@ test('the total is the sum of the starts, to the millionth', () => {
   );
 });
 
+test('a record is of the month of the latest end in it, also where the clock of an earlier start was ahead', () => {
+  const december = Date.UTC(2026, 11, 1);
+  const first = run(gpuInstance('one'), december - 86_400_000, december + 43_200_000);
+  const second = run({ ...first, status: { ...first.status, incarnation: 1 } }, december - 80_000_000, december - 1);
+  const intervals = second.status?.intervals ?? [];
+  expect(intervals.map(({ to }) => Date.parse(to) < december)).toEqual([false, true]);
+  expect(usageRecords(second, december).map(({ metadata }) => metadata.labels)).toEqual([
+    { 'berth.dev/ended': '2026-12' },
+  ]);
+});
+
 test('money is exact', () => {
   expect(addMoney('0.1', '0.2')).toBe('0.30');
   expect(multiplyMoney('1.234567', 8)).toBe('9.876536');

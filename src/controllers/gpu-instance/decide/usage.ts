@@ -1,6 +1,7 @@
 import { amountBetween, NO_AMOUNT, plus } from '../../../ledger/amount.ts';
 import { endedIntervals, intervalOf } from '../../../ledger/interval.ts';
 import { monthIn } from '../../../ledger/month.ts';
+import { compareText } from '../../../lib/compare.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
 import { type Interval, MOST_INTERVALS } from '../../../resources/instances/interval.ts';
 import { addMoney, formatMoney } from '../../../resources/money.ts';
@@ -83,7 +84,13 @@ export function usageRecords(instance: GpuInstance, now: number): UsageRecord[] 
   if (groups.length === 0 && records === 0 && incarnation > 0) groups.push([]);
   return groups.map((intervals, index) => {
     const spec = recordSpec(instance, intervals, now);
-    const month = monthIn(intervals.at(-1)?.to ?? spec.endedAt);
+    // Who asks for a month leaves out records of months before: an earlier start may have ended later, by a clock ahead.
+    const month = monthIn(
+      intervals
+        .map(({ to }) => to)
+        .toSorted(compareText)
+        .at(-1) ?? spec.endedAt,
+    );
     return {
       metadata: {
         name: usageNameOf(instance, records + index),
