@@ -92,6 +92,27 @@ describe('the time in line', () => {
     expect(waits({ rented: { wish: wishOf({}), price } }, '0.01')).toBe(anew);
   });
 
+  test('begins anew with other GPUs, also for who waited long for some that nobody has', () => {
+    const first = looked(gpuInstance('one', { gpu: { product: 'nobody has it', count: 1 } }), CREATED + 250);
+    expect(looked(first, NOW - 1).status?.waitingSince).toBe('2026-01-01T00:00:00.250Z');
+    const other = looked(edited(first, 2, { offerId: 7 }), NOW);
+    expect(other.status?.waitingSince).toBe('2026-01-01T00:30:00.000Z');
+    expect(looked(other, NOW + 60_000).status?.waitingSince).toBe('2026-01-01T00:30:00.000Z');
+  });
+
+  test('begins anew with other GPUs that were named while the instance ran, or while others ended for it', () => {
+    const first = looked(gpuInstance('one'), CREATED + 250);
+    const start = looked(running({ ...first.status }), CREATED + 300);
+    const named = looked(edited(start, 2, { offerId: 8 }), CREATED + 500);
+    expect(named.status?.waitingSince).toBe('2026-01-01T00:00:00.250Z');
+    const away = ended(named, { reason: 'PodDeleted', message: '' }, NOW - 1);
+    const again = looked(away, NOW);
+    expect(again.status?.waitingSince).toBe('2026-01-01T00:30:00.000Z');
+    expect(looked(again, NOW + 60_000).status?.waitingSince).toBe('2026-01-01T00:30:00.000Z');
+    const served = { ...first, status: { ...first.status, othersEnded: true } };
+    expect(looked(edited(served, 2, { offerId: 8 }), NOW).status?.waitingSince).toBe('2026-01-01T00:30:00.000Z');
+  });
+
   test('of an instance that was made switched off begins when it is switched on', () => {
     const off = looked(gpuInstance('one', { powerState: 'Stopped' }), CREATED + 1);
     expect(off.status?.waitingSince).toBeUndefined();

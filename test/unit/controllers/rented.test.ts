@@ -6,6 +6,7 @@ import { endingOf } from '../../../src/controllers/gpu-instance/decide/endings.t
 import { statusOf } from '../../../src/controllers/gpu-instance/decide/status/status.ts';
 import type { GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../src/resources/instances/instance-state.ts';
+import { rentedOf } from '../../../src/resources/instances/rented.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
 import { NOW, observed } from '../../support/instance-world.ts';
 import { A100, claimOn, gpuInstance, gpuNode, gpuPool } from '../../support/inventory-world.ts';
@@ -62,7 +63,12 @@ describe('what was rented', () => {
   test('is forgotten when the owner asks for other GPUs', () => {
     const running = rented({});
     const other = { ...running, spec: { ...running.spec, gpu: { product: 'L4', count: 4 } } };
-    expect(keptRented(other)).toEqual({});
+    const kept = keptRented(other);
+    expect(rentedOf({ ...other, status: kept })).toBeUndefined();
+    // By that the next start knows that its owner asks for others.
+    expect(kept.rented).toEqual(running.status.rented);
+    const { rented: _none, ...bare } = running.status;
+    expect(keptRented({ ...other, status: bare })).toEqual({});
   });
 });
 

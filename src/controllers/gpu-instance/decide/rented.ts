@@ -50,16 +50,20 @@ function keptPrice(instance: Pick<GpuInstance, 'spec' | 'status'>, offered?: Off
   return { pricePerHour, currency: accepted, ...(named !== undefined && { named }) };
 }
 
-/** What the status keeps of what was rented, and for how much: what was seen first, as long as the spec asks for it. */
+/**
+ * What the status keeps of what was rented, and for how much: what was seen first, as long as the spec asks for it. What
+ * the spec asked for stays there until another start asks for something else: that one has a new place in line.
+ */
 export function keptRented(
   instance: Pick<GpuInstance, 'spec' | 'status'>,
   offered?: Offered,
 ): Pick<GpuInstanceStatus, 'rented'> {
   const { spec, status } = instance;
   const kept = rentedOf(instance);
-  if (kept === undefined && status?.claim !== undefined && !serves(spec, status.claim)) return {};
+  if (kept === undefined && status?.claim !== undefined && !serves(spec, status.claim)) {
+    return status.rented === undefined ? {} : { rented: status.rented };
+  }
   const gpus = kept?.gpus ?? keptGpus(instance, offered);
   const price = keptPrice(instance, offered);
-  if (gpus === undefined && price === undefined) return {};
   return { rented: { wish: wishOf(spec), ...(gpus && { gpus }), ...(price && { price }) } };
 }

@@ -12,12 +12,12 @@ const SECOND_MS = 1000;
  * for a price at which nobody lets would come before all who could have been served meanwhile.
  */
 function asksAnew({ spec, status = {} }: GpuInstance): boolean {
-  const isServed = status.claim !== undefined || status.reserved !== undefined || status.othersEnded === true;
-  if (isServed || status.rented === undefined) return false;
+  if (status.claim !== undefined || status.rented === undefined) return false;
   const rented = rentedOf({ spec, status });
   if (rented === undefined) return true;
   const { price } = rented;
-  if (price === undefined) return false;
+  const isServed = status.reserved !== undefined || status.othersEnded === true;
+  if (isServed || price === undefined) return false;
   return compareMoney(spec.maxPricePerHour ?? price.pricePerHour, price.named ?? price.pricePerHour) > 0;
 }
 
