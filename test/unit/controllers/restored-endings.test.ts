@@ -4,7 +4,7 @@ import { isSwitchedOff, startHash } from '../../../src/resources/instances/insta
 import { isOwed } from '../../../src/controllers/gpu-instance/decide/endings.ts';
 import { isBroughtBack, refusedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
-import { gpuInstance } from '../../support/inventory-world.ts';
+import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
 // A backup of the objects, with the status. A restored object counts its generations from 1 again, and edits of it come to
 // the number that the ending has.
@@ -104,4 +104,36 @@ describe('an instance that came back from a backup', () => {
       expect(isOwed(await off.edit({ label: 'x' }, { label: 'y' }))).toBe(false);
     },
   );
+
+  test.each([
+    ['had ended', false],
+    ['was ending', true],
+  ])('is not deleted again for a limit that was over when it was saved: it %s', async (_how, hasClaim) => {
+    const world = controllerWorld();
+    const whole = gpuInstance('one', { maxDuration: '1h', onExpiry: 'Delete' });
+    const ending = {
+      reason: 'Expired',
+      message: '',
+      at: AT,
+      generation: 1,
+      startHash: startHash(whole.spec),
+      limit: '1h',
+    };
+    const claim = hasClaim && { claim: claimOn('n'), podName: 'one-1' };
+    const status = {
+      uid: 'uid-before',
+      incarnation: 1,
+      observedGeneration: 1,
+      ending,
+      stages: { stopped: AT },
+      ...claim,
+    };
+    world.instances.upsert(held({ ...whole, status }));
+    for (let looks = 0; looks < 3; looks += 1) {
+      await world.reconcile('one');
+      await world.clock.advance(120_000);
+    }
+    expect(world.instances.store.get('default/one')?.status?.claim).toBeUndefined();
+    expect(world.writes.filter(({ verb }) => verb === 'delete')).toEqual([]);
+  });
 });

@@ -124,7 +124,8 @@ const OF_ANOTHER_OBJECT = 0;
 function readmittedEnding({ metadata, status }: GpuInstance): Pick<GpuInstanceStatus, 'ending'> {
   const { ending, observedGeneration } = status ?? {};
   if (ending?.generation === undefined) return {};
-  const { generation: before, ...rest } = ending;
+  // Who brings back an instance that was to be deleted for its limit wants it, and its disk.
+  const { generation: before, limit: _limit, ...rest } = ending;
   const holds = ending.startHash === undefined && before === observedGeneration;
   const generation = holds ? metadata.generation : OF_ANOTHER_OBJECT;
   return { ending: { ...rest, ...(generation !== undefined && { generation }) } };
