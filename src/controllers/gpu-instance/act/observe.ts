@@ -8,7 +8,7 @@ import { instanceIndexKey } from '../../../caches/indexes.ts';
 import { fateOf, findTemplate } from '../../../caches/templates.ts';
 import type { InstanceDeps } from './run.ts';
 import { firstPodOf, isBeforeFirstStart, withClaimOf } from '../../../resources/pod/claim-on-pod.ts';
-import { diskNameOf, isDiskOf } from '../../../resources/pod/disk.ts';
+import { diskNameOf, isDiskOf, sizeGbOf } from '../../../resources/pod/disk.ts';
 import { wishFor } from '../decide/place.ts';
 import { looksAtOffers, offeredOf } from '../decide/rented.ts';
 import { isPodOf } from '../decide/pod/pod-facts.ts';
@@ -61,9 +61,15 @@ function templateOf({ stores, config }: InstanceDeps, { metadata, spec, status }
   return snapshot === undefined ? 'tooLarge' : { snapshot, fate: 'same' };
 }
 
-function settingsFor({ config }: InstanceDeps, { spec }: GpuInstance, template: Observed['template']) {
+/** `disk`: one that is there, which is as large as it is. */
+function settingsFor(
+  { config }: InstanceDeps,
+  { spec }: GpuInstance,
+  { template, disk }: Pick<Observed, 'template' | 'disk'>,
+): Observed['settings'] {
   if (typeof template === 'string') return undefined;
-  return settingsOf(spec, template?.snapshot.spec, config.defaultImage);
+  const settings = settingsOf(spec, template?.snapshot.spec, config.defaultImage);
+  return disk === undefined ? settings : { ...settings, diskGb: sizeGbOf(disk) || settings.diskGb };
 }
 
 /** The instance with its claim, also while that is on its pod alone. */
@@ -104,7 +110,7 @@ export function observe(deps: InstanceDeps, stored: GpuInstance, knownPods: read
     node,
     template,
     offered: offered && offeredOf(offered, instance.spec.type),
-    settings: settingsFor(deps, instance, template),
+    settings: settingsFor(deps, instance, { template, disk }),
     keys: keysFor(deps, instance),
     namespaceGoes: stores.namespaces.get(instance.metadata.namespace ?? '')?.metadata.deletionTimestamp !== undefined,
     exporter: nodeName === undefined || !instance.spec.installMonitoring ? undefined : dcgmExporterOn(stores, nodeName),

@@ -27,9 +27,10 @@ export function requestOf(
   return {
     ...wishFor(instance),
     maxPrice: priceLimitOf(instance),
-    diskGb: settings.diskGb,
+    // A disk that is there asks nothing of what an offer has for a new one.
+    diskGb: disk === undefined ? settings.diskGb : 0,
     // The client saw the offer before the first start. Later starts take what there is.
-    offerDiskSpace: (instance.status?.incarnation ?? 0) === 0 ? offerDiskSpace : undefined,
+    offerDiskSpace: disk === undefined && (instance.status?.incarnation ?? 0) === 0 ? offerDiskSpace : undefined,
     image: settings.image,
     avoid: new Set(nodesToAvoid(instance.status?.failures, now)),
     only,
