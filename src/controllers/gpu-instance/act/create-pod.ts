@@ -7,7 +7,10 @@ import {
   isQuotaExceeded,
   KubeError,
   NotFoundError,
+  PolicyNotReadyError,
+  QuotaContendedError,
   TimeoutError,
+  TooManyRequestsError,
 } from '../../../kube/errors.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim, type Pod, PODS } from '../../../kube/types.ts';
@@ -31,7 +34,9 @@ import { diskNameOf, isDiskOf, RETAINED_LABEL } from '../../../resources/pod/dis
 import { isPodOf, POD_DELETED, words } from '../decide/pod/pod-facts.ts';
 
 /** Keeps the place this long: the API server may refuse a pod for a moment, for example while a webhook restarts. */
-const REFUSAL_GRACE_MS = 10_000;
+export const REFUSAL_GRACE_MS = 10_000;
+/** The same where the answer is to come again, or none comes: a webhook may answer so for ever. */
+const PATIENCE_MS = 300_000;
 
 /** The pod, or why this start is given up. */
 type StartOutcome = { pod: Pod } | { ending: Ending };
@@ -77,10 +82,11 @@ function serverWords(error: KubeError): string {
   return words(error.statusMessage, error.message);
 }
 
-/** An answer that concerns this object, and is neither a no nor a word of when to come again. */
-function isFault(error: unknown): error is KubeError {
-  if (!(error instanceof KubeError) || error instanceof TimeoutError) return false;
-  return error.status === 400 || error.status >= 500;
+const LATER = [TimeoutError, TooManyRequestsError, QuotaContendedError, PolicyNotReadyError];
+
+/** An answer that concerns this object, whichever code a policy or a webhook gave it, and no word of when to come again. */
+function isFault(error: KubeError): boolean {
+  return error.status >= 400 && !LATER.some((type) => error instanceof type);
 }
 
 /**
@@ -88,14 +94,13 @@ function isFault(error: unknown): error is KubeError {
  * @param since when the first try was, milliseconds since the epoch
  */
 export function refused(error: unknown, since: number, now: number): Ending | undefined {
-  if (isFault(error)) {
-    const isOver = since + REFUSAL_GRACE_MS <= now;
-    return isOver ? { reason: 'PodRejected', message: serverWords(error) } : undefined;
-  }
+  if (!(error instanceof KubeError) || error instanceof AlreadyExistsError) return undefined;
   if (isNamespaceTerminating(error) || isNamespaceAbsent(error)) return NAMESPACE_GOES;
-  if (!(error instanceof ForbiddenError) && !(error instanceof InvalidError)) return undefined;
-  if (isQuotaExceeded(error)) return { reason: 'QuotaExceeded', message: serverWords(error) };
-  return { reason: 'PodRejected', message: serverWords(error) };
+  const message = serverWords(error);
+  if (isQuotaExceeded(error)) return { reason: 'QuotaExceeded', message };
+  const isNo = error instanceof ForbiddenError || error instanceof InvalidError;
+  const graceMs = isFault(error) ? REFUSAL_GRACE_MS : PATIENCE_MS;
+  return isNo || since + graceMs <= now ? { reason: 'PodRejected', message } : undefined;
 }
 
 type DiskRecord = GpuInstanceStatus['disk'];

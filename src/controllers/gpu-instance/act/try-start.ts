@@ -1,7 +1,7 @@
 import { AlreadyExistsError, KubeError } from '../../../kube/errors.ts';
 import { type KubeObject, PERSISTENT_VOLUME_CLAIMS, PODS, type ResourceType } from '../../../kube/types.ts';
 import type { Ending } from '../decide/endings.ts';
-import { diskFor, foundDisk, foundPod, podFor, refused } from './create-pod.ts';
+import { diskFor, foundDisk, foundPod, podFor, REFUSAL_GRACE_MS, refused } from './create-pod.ts';
 import type { WithStored } from './observe.ts';
 import type { Run } from './run.ts';
 
@@ -46,7 +46,9 @@ async function tryCreate<T extends KubeObject>(
   } catch (error) {
     if (error instanceof AlreadyExistsError) return 'exists';
     if (error instanceof KubeError && CANNOT_TRY.test(error.statusMessage)) return undefined;
-    const ending = refused(error, Number.NEGATIVE_INFINITY, deps.clock.now());
+    const now = deps.clock.now();
+    // No place is held meanwhile, so nothing is gained by waiting for a webhook that may be back in a moment.
+    const ending = refused(error, now - REFUSAL_GRACE_MS, now);
     if (ending === undefined) throw error;
     return { ending };
   }
