@@ -37,7 +37,8 @@ test('one term must match, with all its expressions', () => {
 
 describe('an instance whose disk no node can mount any more', () => {
   const TIED = volume([{ key: 'kubernetes.io/hostname', operator: 'In', values: ['gone'] }]);
-  const STOPPED = { incarnation: 1, diskPersistent: true, diskGb: 10, podName: 'one-1' };
+  const ending = { reason: 'Stopped', message: '', at: new Date(0).toISOString(), generation: 1 };
+  const STOPPED = { incarnation: 1, diskPersistent: true, diskGb: 10, podName: 'one-1', ending };
 
   /** A world in which the disk of instance `one` is tied to a node that is not there. */
   function worldOf(spec: Parameters<typeof gpuInstance>[1] = {}) {

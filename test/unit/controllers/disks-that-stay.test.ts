@@ -3,7 +3,7 @@ import { desiredDisk } from '../../../src/controllers/gpu-instance/decide/pod/de
 import type { GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../src/resources/instances/instance-state.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
-import { gpuInstance, gpuPool } from '../../support/inventory-world.ts';
+import { claimOn, gpuInstance, gpuPool } from '../../support/inventory-world.ts';
 
 const DEFAULT_CLASS = { 'storageclass.kubernetes.io/is-default-class': 'true' };
 const CLASSES = [{ metadata: { name: 'fast', annotations: DEFAULT_CLASS }, provisioner: 'any' }];
@@ -64,5 +64,43 @@ describe('a disk that is there', () => {
     await world.reconcile('one');
     const seen = world.instances.store.get('default/one');
     expect(seen && instanceState(seen).reason).toBe('DiskTooLarge');
+  });
+});
+
+describe('a disk that comes back, in a full fleet', () => {
+  const FAIL = { gpu: { count: 8 }, onNoCapacity: 'Fail' } as const;
+  const ANNOTATIONS = { 'berth.dev/disk': 'one-disk' };
+
+  /** An instance without its disk, and what becomes of it when the disk comes back although no place is free. */
+  async function comesBack(status: GpuInstanceStatus) {
+    const world = controllerWorld(undefined, undefined, { storageClasses: CLASSES, takesChanges: true });
+    const owner = held(gpuInstance('owner', { gpu: { count: 8 } }, { claim: claimOn('n', { gpuCount: 8 }) }));
+    world.instances.upsert(owner);
+    const one = gpuInstance('one', FAIL, status);
+    world.instances.upsert(held({ ...one, metadata: { ...one.metadata, annotations: ANNOTATIONS } }));
+    const seen = (): GpuInstance => world.instances.store.get('default/one') ?? expect.unreachable();
+    const states: string[] = [];
+    const look = async (): Promise<void> => {
+      await world.reconcile('one');
+      states.push(instanceState(seen()).reason);
+    };
+    await look();
+    const { metadata, spec } = desiredDisk(one, 'fast', 10);
+    world.disks.upsert({ metadata: { ...metadata, uid: 'disk', resourceVersion: '7' }, ...(spec && { spec }) });
+    await look();
+    await look();
+    expect(world.line.failFast()).toEqual([]);
+    world.instances.remove(owner);
+    await world.reconcile('one');
+    return { states, status: seen().status };
+  }
+
+  test.each<[string, GpuInstanceStatus]>([
+    ['of an instance that was taken away', after('PodDeleted', 10)],
+    ['of an instance that a backup brought back before', {}],
+  ])('starts its instance once a place is free, as nobody asked for that start: %s', async (_whose, status) => {
+    const found = await comesBack(status);
+    expect(found.states).toEqual(['DiskLost', 'WaitingForCapacity', 'WaitingForCapacity']);
+    expect(found.status?.claim?.node).toBe('n');
   });
 });

@@ -276,7 +276,7 @@ describe('a request that is repeated', () => {
     expect([made(), there()]).toEqual([1, undefined]);
   });
 
-  it.each(['NoCapacity', 'WaitingForOffer', 'TenantLimit'] as const)(
+  it.each(['NoCapacity', 'WaitingForOffer', 'TenantLimit', 'WaitingForCapacity'] as const)(
     'is answered with the instance that a backup brought back without its status, when it is %s',
     async (reason) => {
       const { ask, askWhile, says, record, gone, put, there } = opened(FAIL);

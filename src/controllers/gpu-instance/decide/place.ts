@@ -4,6 +4,7 @@ import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
 import { findCondition } from '../../../kube/conditions.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { ReadyReason } from '../../../resources/instances/instance-state.ts';
+import { DISK_ANNOTATION, diskNameOf } from '../../../resources/pod/disk.ts';
 import { type Ending, isOwed } from './endings.ts';
 import { nodesToAvoid } from './failures.ts';
 import { isolationNeeds } from './refusals/forbidden.ts';
@@ -87,9 +88,15 @@ export function mayPoolCome(instance: Pick<GpuInstance, 'metadata' | 'status'>, 
   return [...pools].length === 0 || hasWaited(instance) || isPromised(instance);
 }
 
+/** Whether an instance starts because something is back that it had: its disk, or, from a backup, the instance itself. */
+function isBack({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>): boolean {
+  const hadDisk = metadata.annotations?.[DISK_ANNOTATION] === diskNameOf({ metadata });
+  return status?.ending === undefined && ((status?.incarnation ?? 0) > 0 || hadDisk);
+}
+
 /** Whether an instance without a place fails: spec.onNoCapacity speaks of the starts that a person asks for. */
 export function mayFail(instance: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): boolean {
-  return instance.spec.onNoCapacity === 'Fail' && !isPromised(instance);
+  return instance.spec.onNoCapacity === 'Fail' && !isPromised(instance) && !isBack(instance);
 }
 
 /** What follows when no node is left that can mount the disk: no GPUs that become free would help. */

@@ -172,8 +172,7 @@ async function claim(deps: CreateDeps, request: CreateRequest): Promise<Created>
   const isChecked = hasKey && !replayed ? mustBeOnly(deps, created) : undefined;
   const [waited] = await Promise.all([decide(deps, request, created), isChecked]);
   // Only with a key can another request have answered about the same instance.
-  const isShared = waited.decision === 'refused' && hasKey;
-  const { decision, instance = created } = isShared ? await withdraw(deps, waited, replayed) : waited;
+  const { decision, instance = created } = hasKey ? await shared(deps, waited, replayed) : waited;
   const isBehind = instanceState(instance).reason === 'WaitingForCapacity';
   const isComing = doOthersEnd(instance);
   const known = { decision, queues: spec.onNoCapacity === 'Queue', hasKey, replayed, isBehind, isComing };
@@ -236,6 +235,15 @@ async function removeUnknown(deps: CreateDeps, unknown: GpuInstance): Promise<Gp
   }
   await remove(deps, instance);
   return undefined;
+}
+
+/** The decision for a request with a key. What was rented before waits for a place, once a backup brought it back. */
+async function shared(deps: CreateDeps, waited: WaitResult, replayed: boolean): Promise<WaitResult> {
+  const { decision, instance } = waited;
+  if (decision === 'refused') return withdraw(deps, waited, replayed);
+  const isOpen = decision === 'timeout' && replayed;
+  if (!isOpen || instance === undefined || !(await wasRented(deps.client, instance))) return waited;
+  return { decision: 'queued', instance };
 }
 
 /**
