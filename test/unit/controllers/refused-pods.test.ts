@@ -9,10 +9,10 @@ function answer(status: number, reason: string, message: string): KubeError {
 
 /** Milliseconds from the grant to the end of a start whose pod the API server never takes; undefined: it has none. */
 async function endsAfter(
-  error: KubeError,
+  refusal: KubeError,
 ): Promise<{ ms: number; reason: string | undefined; words: string } | undefined> {
   const { instances, reconcile, clock, inventory, endings } = controllerWorld(undefined, undefined, {
-    createPod: () => Promise.reject(error),
+    createPod: () => Promise.reject(refusal),
   });
   instances.upsert(held(gpuInstance('one')));
   const granted = clock.now();
