@@ -44,10 +44,22 @@ export function isBeforeFirstStart({ status }: Pick<GpuInstance, 'status'>): boo
   return status?.claim === undefined && (status?.incarnation ?? 0) === 0 && status?.ending === undefined;
 }
 
-/** The annotation of a pod of an instance. `status`: the claim that it bears; undefined for none. */
-export function claimText(instance: string | undefined, status: GpuInstanceStatus = {}): string {
+/**
+ * The annotation of a pod of an instance. `status`: the claim that it bears; undefined for none. `startHash`: of the spec
+ * that the pod is made of.
+ */
+export function claimText(instance: string | undefined, status: GpuInstanceStatus = {}, startHash?: string): string {
   const { claim, image, runtype, diskGb, diskPersistent, disk, ssh, startRequests } = status;
-  return JSON.stringify({ instance, claim, image, runtype, diskGb, diskPersistent, disk, ssh, startRequests });
+  const borne = { claim, image, runtype, diskGb, diskPersistent, disk, ssh, startRequests };
+  return JSON.stringify({ instance, ...borne, startHash });
+}
+
+/** In a text of JSON only a name is followed so. */
+const MADE_OF = /"startHash":"([\w-]{1,64})"\}$/;
+
+/** The hash of the spec that a pod is made of; undefined on pods of earlier releases. */
+export function startHashOn({ metadata }: Pick<Pod, 'metadata'>): string | undefined {
+  return MADE_OF.exec(metadata.annotations?.[CLAIM_ANNOTATION] ?? '')?.[1];
 }
 
 /** Whether a pod says that it bears a claim. {@link withClaimOf} checks it. */

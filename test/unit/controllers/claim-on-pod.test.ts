@@ -11,7 +11,9 @@ import { claimedPod, claimOn, gpuInstance, gpuNode, gpuPod } from '../../support
 import { waitFor } from '../../support/wait-for.ts';
 
 /** On a pod that bears no claim: whose it is. */
-const WITHOUT_CLAIM = { 'berth.dev/claim': '{"instance":"uid-one"}' };
+const WITHOUT_CLAIM = {
+  'berth.dev/claim': expect.stringMatching(/^\{"instance":"uid-one","startHash":"2-[0-9a-f]{32}"\}$/) as string,
+};
 /** What a client that queues is told as a refusal, of an instance that waits: it withdraws what nobody wrote to since. */
 const REFUSED = (Object.keys(READY_REASONS) as ReadyReason[]).filter(
   (reason) => READY_REASONS[reason].state === 'pending' && MEANINGS[reason] === 'refused',

@@ -6,6 +6,7 @@ import { type Ending, endingOf } from '../decide/endings.ts';
 import { withFinish } from '../decide/finish.ts';
 import type { WithStored } from './observe.ts';
 import type { Observed } from '../decide/observed.ts';
+import { startHashOn } from '../../../resources/pod/claim-on-pod.ts';
 import type { Step } from '../decide/plan.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import { statusOf, withStages } from '../decide/status/status.ts';
@@ -91,8 +92,9 @@ async function end(
   ending: Ending,
   statusAfter: typeof endedStatus = endedStatus,
 ): Promise<StepOutcome> {
-  const { instance, stored, now } = observed;
-  const next = { ...observed, instance: { ...instance, status: statusAfter(instance, ending, now) } };
+  const { instance, stored, pod, now } = observed;
+  const status = statusAfter(instance, ending, now, pod && startHashOn(pod));
+  const next = { ...observed, instance: { ...instance, status } };
   const written = await writeStatus(run, stored, statusOf(next, run.deps.config.ssh));
   // Of a start that ended before its pod was made, no cache shows the claim yet.
   const { inventory, stores } = run.deps;

@@ -9,6 +9,7 @@ import {
 } from '../../../resources/instances/gpu-instance.ts';
 import {
   hasNewStartRequest,
+  isOfHash,
   READY_REASONS,
   startHash,
   withStartRequest,
@@ -113,7 +114,7 @@ export function isBroughtBack({ metadata, status }: Pick<GpuInstance, 'metadata'
   return status?.uid !== undefined && status.uid !== metadata.uid;
 }
 
-/** Generations of objects begin at 1. */
+/** Generations of objects begin at 1: an ending of this one is of no spec that is there. */
 const OF_ANOTHER_OBJECT = 0;
 
 /**
@@ -150,8 +151,17 @@ export function readmittedStatus(instance: GpuInstance, recorded: ReadonlySet<nu
   return { ...kept, claim: unbilled, stages: others };
 }
 
-/** The status of a start that ends. */
-export function endedStatus(instance: GpuInstance, ending: Ending, now: number): GpuInstanceStatus {
+/**
+ * The status of a start that ends. `madeOf`: the hash of the spec that it was made of. What its owner has edited since asks
+ * for another start as it would after the end.
+ */
+export function endedStatus(
+  instance: GpuInstance,
+  ending: Ending,
+  now: number,
+  madeOf = startHash(instance.spec),
+): GpuInstanceStatus {
+  const generation = isOfHash(madeOf, instance.spec) ? instance.metadata.generation : OF_ANOTHER_OBJECT;
   const limit = deletingLimit(ending.reason, instance.spec);
   const { disk, othersEnded: _o, ...status } = instance.status ?? {};
   const { uid } = instance.metadata;
@@ -168,8 +178,8 @@ export function endedStatus(instance: GpuInstance, ending: Ending, now: number):
       ...(ending.at !== undefined && { finishedAt: new Date(ending.at).toISOString() }),
       ...(ending.by !== undefined && { by: ending.by }),
       ...(limit !== undefined && { limit }),
-      ...(instance.metadata.generation !== undefined && { generation: instance.metadata.generation }),
-      startHash: startHash(instance.spec),
+      ...(generation !== undefined && { generation }),
+      startHash: madeOf,
       ...(instance.spec.startRequest !== undefined && { startRequest: instance.spec.startRequest }),
     },
   };

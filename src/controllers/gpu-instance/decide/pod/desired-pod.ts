@@ -2,6 +2,7 @@ import type { Container, Pod } from '../../../../kube/types.ts';
 import type { Amounts } from '../../../../inventory/amounts.ts';
 import type { PodIsolation } from '../../../../inventory/nodes/isolation.ts';
 import type { Claim, GpuInstance, GpuInstanceStatus } from '../../../../resources/instances/gpu-instance.ts';
+import { startHash } from '../../../../resources/instances/instance-state.ts';
 import type { Toleration } from '../../../../resources/gpu-pool.ts';
 import { CLOSED_DEVICES } from '../../../../resources/pod/device-env.ts';
 import { JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
@@ -174,7 +175,7 @@ export function desiredPod(input: PodInput): Pod {
       ...metadata,
       finalizers: [POD_FINALIZER],
       ...(isMonitored(input) && { labels: { ...metadata.labels, ...MONITOR_LABELS } }),
-      annotations: { [CLAIM_ANNOTATION]: claimText(instance.metadata.uid, input.claimed) },
+      annotations: { [CLAIM_ANNOTATION]: claimText(instance.metadata.uid, input.claimed, startHash(instance.spec)) },
     },
     spec: {
       containers: [mainContainer(input, mounts)],
