@@ -462,19 +462,21 @@ export class Judge implements Witness {
     const ran = Map.groupBy(holdings, ({ pod }) => startOf(pod)?.incarnation ?? 0);
     for (const start of new Set([...ran.keys(), ...billed.keys()])) {
       const bill = billed.get(start);
-      const { most, least } = this.#meter(ran.get(start) ?? [], { stops, isByPreemption: bill?.byPreemption === true });
+      const { claim, at: grantedAt = Infinity } = this.#owners?.claimOf(uid, start) ?? {};
+      const isByPreemption = bill?.byPreemption === true;
+      const { most, least } = this.#meter(ran.get(start) ?? [], { stops, ...(isByPreemption && { grantedAt }) });
       const ms = (bill?.gpuSeconds ?? 0) * 1000;
       const said = `start ${start} of ${namespace}/${name} is billed ${ms / 1000} GPU seconds and ran`;
       if (ms > most) this.blame(3, `${said} ${most / 1000} at most`);
       if (ms < least && !isUnbilled) this.blame(3, `${said} ${least / 1000} at least`);
-      const { pricePerHour } = this.#owners?.claimOf(uid, start) ?? {};
+      const { pricePerHour } = claim ?? {};
       const gpus = bill?.devices?.map(({ pool, device, uuid }) => {
         const real = uuidOf(pool, device);
         // No slice may have told of it while it ran.
         return uuid ?? (named.has(`${start} ${real}`) ? '?' : real);
       });
       // The place that others left is billed from its grant, and the scheduler may have chosen before a kubelet did.
-      const isChosen = bill?.byPreemption === true && !ran.has(start);
+      const isChosen = isByPreemption && !ran.has(start);
       if (gpus !== undefined && !isChosen)
         this.#mustName(`the bill of start ${start} of ${name}`, gpus, ran.get(start) ?? []);
       if (bill !== undefined && pricePerHour !== undefined && bill.pricePerHour !== pricePerHour)
@@ -495,15 +497,15 @@ export class Judge implements Witness {
     this.#mustName(name, devices?.map(({ uuid = '?' }) => uuid) ?? [], [holding]);
   }
 
-  /** GPU milliseconds that one start may and must cost. */
+  /** GPU milliseconds that one start may and must cost. `grantedAt`: when it was granted a place that others left for it. */
   #meter(
     holdings: readonly Holding[],
-    { stops, isByPreemption }: { stops: readonly number[]; isByPreemption: boolean },
+    { stops, grantedAt }: { stops: readonly number[]; grantedAt?: number },
   ): { most: number; least: number } {
     let most = holdings.length === 0 ? Infinity : 0;
     let least = 0;
     // The place that others left is billed from its grant, with a pod or without.
-    if (holdings.length === 0 && !isByPreemption) most = 0;
+    if (holdings.length === 0 && grantedAt === undefined) most = 0;
     for (const starts of Map.groupBy(holdings, ({ pod }) => pod.metadata.uid).values()) {
       const ran = starts.filter(({ ranFrom }) => ranFrom !== undefined);
       const [first] = ran;
@@ -511,10 +513,11 @@ export class Judge implements Witness {
       const made = Date.parse(starts[0]?.pod.metadata.creationTimestamp ?? '');
       if (first?.ranFrom === undefined || last === undefined) {
         // Whoever took the place of others pays from its grant.
-        if (isByPreemption) most += (starts[0]?.gpus.length ?? 0) * (this.#time.wall - made + ROUNDING_MS);
+        const from = Math.min(made, grantedAt ?? Infinity);
+        if (grantedAt !== undefined) most += (starts[0]?.gpus.length ?? 0) * (this.#time.wall - from + ROUNDING_MS);
         continue;
       }
-      const from = isByPreemption ? made - ROUNDING_MS : first.ranFrom;
+      const from = grantedAt === undefined ? first.ranFrom : Math.min(made, grantedAt) - ROUNDING_MS;
       const end = last.ranTo ?? last.to ?? this.#time.wall;
       const silentMs = this.#silentMs(first.node, first.ranFrom, end);
       const heardMs = this.#heardMs(first.node, first.ranFrom, end);

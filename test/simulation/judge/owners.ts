@@ -87,7 +87,7 @@ interface Rental {
   /** What the first start cost. */
   price: string | undefined;
   /** Of its claims, by number of the start. */
-  claims: Map<number, Claim>;
+  claims: Map<number, { claim: Claim; at: number }>;
   createdAt: number;
   touchedAt: number;
   askedAt: number;
@@ -196,7 +196,8 @@ export class Owners {
     this.#troubles.set(node, [...(this.#troubles.get(node) ?? []), { from, to: from + ms, mayEnd }]);
   }
 
-  claimOf(uid: string, start: number): Claim | undefined {
+  /** What a start was granted, and when that was written. */
+  claimOf(uid: string, start: number): { claim: Claim; at: number } | undefined {
     return this.#rentals.get(uid)?.claims.get(start);
   }
 
@@ -399,7 +400,7 @@ export class Owners {
     const { claim, incarnation = 0 } = after.status ?? {};
     if (claim === undefined) return;
     const isNew = before?.status?.claim === undefined;
-    rental.claims.set(incarnation, claim);
+    rental.claims.set(incarnation, { claim, at: rental.claims.get(incarnation)?.at ?? this.#now });
     if (!isNew) return;
     this.#honour(rental, after);
     this.#mustBeAskedFor(rental);
@@ -573,7 +574,7 @@ export class Owners {
         (one) => one.isOnDemand && (one.product ?? product) === product,
       );
       const helped = others.some((one) =>
-        [...one.claims.values()].some((its) => Date.parse(its.grantedAt) >= from - MARGIN_MS),
+        [...one.claims.values()].some(({ claim }) => Date.parse(claim.grantedAt) >= from - MARGIN_MS),
       );
       const isExcused =
         this.#isTroubled(node, from, this.#now) ||
