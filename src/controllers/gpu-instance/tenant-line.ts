@@ -64,9 +64,10 @@ type Known = TenantWaiter & { rank: string; served: string };
 /** Room for the wishes of those that wait. A highest price makes each of them another. */
 const wishes = (): Lru<string, string> => new Lru(4096);
 
-/** What an instance asks for in the line while it may have nothing of what is refused, but one offer or share. */
-function asking({ request, gpus = [], over = [] }: TenantWaiter, but: GpuShare | OverMeans | undefined): PlaceRequest {
-  const [without, withoutOffers] = [gpus.filter((share) => share !== but), over.filter((one) => one !== but)];
+/** What an instance asks for in the line while it may have nothing of what is refused, but these. */
+function asking({ request, gpus = [], over = [] }: TenantWaiter, but: readonly (GpuShare | OverMeans)[]): PlaceRequest {
+  const without = gpus.filter((share) => !but.includes(share));
+  const withoutOffers = over.filter((one) => !but.includes(one));
   return {
     ...request,
     ...(without.length > 0 && { without }),
@@ -223,9 +224,9 @@ export class TenantLine {
     if (waiters.length === 0) return;
     const room = this.#gpuRoom(namespace);
     for (const [key, waiter] of waiters) {
-      const found = waiter.gpus?.find(room.has);
+      const found = waiter.gpus?.filter(room.has) ?? [];
       // What is refused still must not hold up others that want it.
-      if (found !== undefined && this.#letGo(key, waiter, found)) room.take(found);
+      if (this.#letGo(key, waiter, found)) found.slice(0, 1).forEach(room.take);
     }
     this.#serveDisks(namespace, before);
   }
@@ -237,8 +238,7 @@ export class TenantLine {
     const [limit, use] = [this.#deps.ceilingsOf(namespace), disksOf(this.#deps, namespace)];
     const fits = (gb: number): boolean => diskRefusal(limit, use, { namespace, gb }) === undefined;
     for (const [key, waiter] of waiters) {
-      const found = waiter.over?.find((one) => 'diskGb' in one && fits(one.diskGb));
-      if (found !== undefined) this.#letGo(key, waiter, found);
+      this.#letGo(key, waiter, waiter.over?.filter((one) => 'diskGb' in one && fits(one.diskGb)) ?? []);
     }
   }
 
@@ -255,9 +255,10 @@ export class TenantLine {
   serveBudget(namespace: string, { has, take, stopOf }: BudgetRoom, before?: GpuInstance): void {
     for (const [key, waiter] of this.#inOrder(namespace, before)) {
       const over = waiter.over?.filter((one) => 'claim' in one) ?? [];
-      const found = over.find(({ claim }) => has(claim));
-      if (found !== undefined) {
-        if (this.#letGo(key, waiter, found)) take(found.claim);
+      const found = over.filter(({ claim }) => has(claim));
+      const [first] = found;
+      if (first !== undefined) {
+        if (this.#letGo(key, waiter, found)) take(first.claim);
       } else if (over.some(({ claim, stop }) => (stopOf(claim) ?? stop) !== stop)) this.#wake?.(key);
     }
   }
@@ -278,8 +279,8 @@ export class TenantLine {
     );
     for (const [key, waiter] of waiters) {
       const over = waiter.over?.filter((one) => 'amounts' in one) ?? [];
-      const found = over.find(({ amounts }) => room.has(amounts));
-      if (found !== undefined && this.#letGo(key, waiter, found)) room.take(found.amounts);
+      const found = over.filter(({ amounts }) => room.has(amounts));
+      if (this.#letGo(key, waiter, found)) found.slice(0, 1).forEach(({ amounts }) => room.take(amounts));
     }
   }
 
@@ -303,11 +304,12 @@ export class TenantLine {
   }
 
   /**
-   * @param found of what was refused, what there is room for now
+   * @param found of what was refused, each that there is room for now; with none, it stays
    * @returns whether there is a place for it
    */
-  #letGo(key: string, waiter: TenantWaiter, found?: GpuShare | OverMeans): boolean {
+  #letGo(key: string, waiter: TenantWaiter, found: readonly (GpuShare | OverMeans)[]): boolean {
     const { line } = this.#deps;
+    if (found.length === 0) return false;
     line.add(key, waiter.instance, asking(waiter, found));
     this.#going.add(key);
     this.#wake?.(key);

@@ -294,6 +294,25 @@ describe('an instance that several products serve', () => {
     await reconcile('any');
     expect(instance('any').status?.claim?.product).toBe(product);
   });
+
+  test.each([A100, L4])('comes first at the one place that its tenant gives back, of %s', async (product) => {
+    const { waits, reconcile, release, reasonOf, nodeOf, namespaces, pods } = worldOf({ gpus: [{ max: 1 }] }, nodes);
+    namespaces.upsert({ metadata: { name: 'elsewhere', uid: 'uid-elsewhere', resourceVersion: '1' } });
+    waits('owner', 1, one(product));
+    await reconcile('owner');
+    waits('any', 3);
+    waits('young', 4, {}, 'elsewhere');
+    await reconcile('any');
+    expect(reasonOf('any')).toBe('TenantLimit');
+    const own = product === A100 ? 'a' : 'b';
+    for (const node of ['a', 'b']) pods.upsert(gpuPod(`foreign-${node}`, node, { gpus: node === own ? 7 : 8 }));
+    await reconcile('young', 'elsewhere');
+    release('owner');
+    await reconcile('young', 'elsewhere');
+    expect(nodeOf('young', 'elsewhere')).toBeUndefined();
+    await reconcile('any');
+    expect(nodeOf('any')).toBeDefined();
+  });
 });
 
 test('an instance that others in line come before waits for its ceilings too', async () => {
