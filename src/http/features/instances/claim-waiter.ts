@@ -112,7 +112,8 @@ export interface WaitResult {
   instance: GpuInstance | undefined;
 }
 
-type Listener = (instance: GpuInstance | undefined) => void;
+/** What there is of an instance, and what there was before. */
+type Listener = (instance: GpuInstance | undefined, before: GpuInstance | undefined) => void;
 
 /** Waits on the watch cache, with one listener for all requests: a change costs the same however many wait. */
 export class ClaimWaiter {
@@ -124,16 +125,16 @@ export class ClaimWaiter {
   constructor(store: ReadStore<GpuInstance>, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
-    this.#stop = store.onChange(({ key, after }) => {
-      for (const listener of this.#waiting.get(key) ?? []) listener(after);
+    this.#stop = store.onChange(({ key, before, after }) => {
+      for (const listener of this.#waiting.get(key) ?? []) listener(after, before);
     });
   }
 
   async decision(ref: ObjectRef & { uid: string }, options: WaitOptions): Promise<WaitResult> {
     let instance: GpuInstance | undefined;
-    const check = (seen: GpuInstance | undefined, first: boolean): Decision | undefined => {
-      // The cache may not have the new object yet, or still have an earlier one of the same name.
-      if (seen === undefined) return first ? undefined : 'gone';
+    const check = (seen: GpuInstance | undefined, before?: GpuInstance): Decision | undefined => {
+      // The cache may not have the new object yet, or still have an earlier one of the same name, which goes first.
+      if (seen === undefined) return before?.metadata.uid === ref.uid ? 'gone' : undefined;
       if (seen.metadata.uid !== ref.uid) return undefined;
       instance = seen;
       return options.isPassing?.(instance) ? undefined : decisionOf(instance);
@@ -154,12 +155,12 @@ export class ClaimWaiter {
   /** Calls `check` now and after each change until it returns a value; undefined when the time is over first. */
   #until<T>(
     ref: ObjectRef,
-    check: (instance: GpuInstance | undefined, first: boolean) => T | undefined,
+    check: (instance: GpuInstance | undefined, before?: GpuInstance) => T | undefined,
     { timeoutMs, signal }: WaitOptions,
   ): Promise<T | undefined> {
     const key = keyOf(ref);
     return new Promise((resolve) => {
-      const first = check(this.#store.get(key), true);
+      const first = check(this.#store.get(key));
       if (first !== undefined || signal?.aborted) return resolve(first);
       const finish = (value: T | undefined): void => {
         remove();
@@ -168,8 +169,8 @@ export class ClaimWaiter {
         resolve(value);
       };
       const stop = (): void => finish(undefined);
-      const remove = this.#add(key, (instance) => {
-        const value = check(instance, false);
+      const remove = this.#add(key, (...seen) => {
+        const value = check(...seen);
         if (value !== undefined) finish(value);
       });
       const cancel = this.#clock.setTimeout(stop, timeoutMs);
