@@ -661,7 +661,9 @@ export class Owners {
         one.took.length === 0 &&
         this.#mayStartOn(one),
     );
-    if (ahead.length === 0 || this.#isTroubled(node, made - AFTER_MS, this.#now)) return;
+    // What became of those ahead may not have been written yet, as that their tenant had no room.
+    const isCalm = this.#watch.decidedBy(made) < made + MARGIN_MS;
+    if (ahead.length === 0 || !isCalm || this.#isTroubled(node, made - AFTER_MS, this.#now)) return;
     const wait = this.#watch.decidedBy(this.#now) - this.#now + MARGIN_MS;
     const since = ahead.map((one) => [one, sinceOf(one)] as const);
     this.#watch.time.afterPlain(wait, () => {

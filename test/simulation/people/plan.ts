@@ -19,7 +19,7 @@ export interface Plan {
 }
 
 /** Longer than any world. */
-const FOR_EVER_MS = 1e12;
+export const FOR_EVER_MS = 1e12;
 /** Acts of one who is in a hurry come within so many milliseconds. */
 const HURRY_MS = 5_000;
 /** Starts of one who is restless: one fewer than an hour has. */

@@ -1,6 +1,6 @@
 import type { Chance } from '../clock/chance.ts';
 import type { Act } from './acts.ts';
-import { Mood, type NewAct, type Plan } from './plan.ts';
+import { FOR_EVER_MS, Mood, type NewAct, type Plan } from './plan.ts';
 
 /** Who is there, from when to when. */
 interface Life {
@@ -340,6 +340,21 @@ const preemptions: Scene = (stage, at) => {
     stage.add({ at: at + chance.between(15_000, 60_000), do: chance.is(0.5) ? 'kill' : 'stopLeader' });
 };
 
+/** A tenant goes, and a finalizer on one of its pods keeps all else of it, while others want what it had. */
+const heldTenant: Scene = (stage, at) => {
+  const { chance } = stage;
+  const tenant = stage.freeTenant(at - 39 * SECOND_MS);
+  const product = chance.int(0, 1);
+  for (let count = chance.int(2, 5); count > 0; count -= 1) {
+    const of = stage.rent(at - chance.between(10 * SECOND_MS, 38 * SECOND_MS), { tenant, product });
+    if (chance.is(0.5))
+      stage.add({ at: at - chance.between(0, 5 * SECOND_MS), do: 'hold', of, what: 'pod', forMs: FOR_EVER_MS });
+    if (chance.is(0.3)) stage.add({ at: at + chance.between(SECOND_MS, 60 * SECOND_MS), do: 'start', of });
+  }
+  stage.add({ at, do: 'deleteNamespace', tenant });
+  stage.crowd(at + chance.between(-10 * SECOND_MS, 20 * SECOND_MS), { product }, chance.is(0.5));
+};
+
 const SCENES: readonly Scene[] = [
   prices,
   lostGrants,
@@ -355,6 +370,7 @@ const SCENES: readonly Scene[] = [
   lateReturn,
   lostDisks,
   preemptions,
+  heldTenant,
 ];
 
 /** How much more than once those are drawn that show nothing where GPUs, terms or limits happen to be otherwise. */
