@@ -42,6 +42,24 @@ function said(gpus: MonitorState['gpus'], askedAt = NOW, busyAt?: number): { ove
   return { over: { monitor: { gpus, askedAt, busyAt } } };
 }
 
+/** Its container began again so many minutes ago; it ended then when it is not `up`. */
+function restarted(
+  minutes: number,
+  isUp: boolean,
+  monitor?: MonitorState,
+  isolation: Claim['isolation'] = 'whole',
+): World {
+  const at = new Date(NOW - minutes * MINUTE).toISOString();
+  const ready = { type: 'Ready', status: isUp ? 'True' : 'False', lastTransitionTime: at };
+  const last = { lastState: { terminated: { exitCode: 137, startedAt: EARLIER, finishedAt: at } } };
+  const state = isUp ? { running: { startedAt: at } } : { waiting: { reason: 'CrashLoopBackOff' } };
+  const main = { name: 'main', image: 'debian:12', imageID: '', ready: isUp, restartCount: 1, state, ...last };
+  const pod = startedPod({ conditions: [SCHEDULED, ready], containerStatuses: [main] }, { labels: MONITORED });
+  return { claim: { isolation }, status: { stages: { started: EARLIER, ready: EARLIER } }, over: { pod, monitor } };
+}
+
+const FRESH: MonitorState = { gpus: 'measured', askedAt: NOW, busyAt: undefined };
+
 const DCGM = { metadata: { name: 'dcgm', namespace: 'gpu-operator' } };
 
 describe('the condition Monitoring', () => {
@@ -88,6 +106,16 @@ describe('an idle instance with an exporter', () => {
     [
       'ends when others may have been busy on its GPU',
       { claim: { isolation: 'time_sliced' }, ...said('measured', NOW, NOW - MINUTE) },
+      'end',
+    ],
+    // The exporter is in the container, and forgets with it what it saw.
+    ['stays while its container is about to begin again', restarted(1, false), 'observe'],
+    ['ends when its container does not come back', restarted(5, false), 'end'],
+    ['stays for its time when its exporter has begun anew', restarted(9, true, FRESH), 'observe'],
+    ['ends when that has seen no busy GPU for the time', restarted(10, true, FRESH), 'end'],
+    [
+      'ends where nothing is measured for it, although its container began anew',
+      restarted(1, true, FRESH, 'time_sliced'),
       'end',
     ],
   ])('%s', (_what, seen, step) => {

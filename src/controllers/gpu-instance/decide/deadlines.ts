@@ -10,7 +10,7 @@ import { gpuHealth } from './gpu-health.ts';
 import { limitSince } from './limits.ts';
 import { answersSince } from './silences.ts';
 import type { Observed } from './observed.ts';
-import { asksMonitor } from './pod/pod-facts.ts';
+import { isMonitored, isPodReady, mainStatus, podCondition } from './pod/pod-facts.ts';
 import { type Deadline, stuck } from './stuck.ts';
 
 /** An instance shows NodeLost when its node is not ready for this long. */
@@ -49,9 +49,15 @@ export const MONITOR_RETRY_MS = 5_000;
 /** An exporter that is silent for so long after the time of its instance was over has nothing to say. */
 const MONITOR_PATIENCE_MS = 300_000;
 
-/** With the exporter, a busy GPU counts as use. On GPUs that instances share the others may be the busy ones. */
-function lastBusy({ instance, monitor }: Observed): number {
-  return instance.status?.claim?.isolation === 'whole' ? (monitor?.busyAt ?? 0) : 0;
+/**
+ * With the exporter, a busy GPU counts as use. On GPUs that instances share the others may be the busy ones. The exporter
+ * is in the container: when that began anew, nobody knows any more what it saw before.
+ */
+function lastBusy(observed: Observed): number {
+  const { instance, monitor, pod, now } = observed;
+  if (instance.status?.claim?.isolation !== 'whole') return 0;
+  const runs = pod && isMonitored(observed, pod) ? mainStatus(pod)?.state?.running : undefined;
+  return Math.max(monitor?.busyAt ?? 0, Math.min(now, Date.parse(runs?.startedAt ?? '') || 0));
 }
 
 /** When the instance has been idle for long enough, as far as is known; milliseconds since the epoch. */
@@ -75,12 +81,16 @@ function idleAt(observed: Observed): number | undefined {
 
 /**
  * Whether the time is over and the exporter in the pod was not asked since. It has the last word. Its silence is an answer
- * only after a while: the way to it may be broken.
+ * only after a while: the way to it may be broken, or its container may be about to run again.
  */
 export function isIdleOpen(observed: Observed): boolean {
   const { pod, monitor, now } = observed;
   const at = idleAt(observed);
-  if (at === undefined || now < at || pod === undefined || !asksMonitor(observed, pod)) return false;
+  if (at === undefined || now < at || pod === undefined || !isMonitored(observed, pod)) return false;
+  if (!isPodReady(pod)) {
+    const since = Date.parse(podCondition(pod, 'Ready')?.lastTransitionTime ?? '') || 0;
+    return now < Math.max(at, since) + MONITOR_PATIENCE_MS;
+  }
   if (monitor?.gpus === 'silent') return monitor.askedAt < at + MONITOR_PATIENCE_MS;
   return monitor === undefined || monitor.askedAt < at;
 }

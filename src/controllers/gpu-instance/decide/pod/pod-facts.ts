@@ -70,10 +70,15 @@ export function unfinishedInit({ spec, status }: Pod): ContainerStatus | undefin
   );
 }
 
-/** Whether the exporter of `installMonitoring` should answer in this pod. */
-export function asksMonitor({ instance }: Pick<Observed, 'instance'>, pod: Pod): boolean {
+/** Whether the exporter of `installMonitoring` measures what this pod does while its container runs. */
+export function isMonitored({ instance }: Pick<Observed, 'instance'>, pod: Pod): boolean {
   const { status } = instance;
-  return hasMonitor(pod) && isPodReady(pod) && status?.claim?.simulated !== true && status?.ending === undefined;
+  return hasMonitor(pod) && status?.claim?.simulated !== true && status?.ending === undefined;
+}
+
+/** Whether that exporter should answer now. */
+export function asksMonitor(observed: Pick<Observed, 'instance'>, pod: Pod): boolean {
+  return isMonitored(observed, pod) && isPodReady(pod);
 }
 
 export function isPodReady(pod: Pod): boolean {
