@@ -10,7 +10,7 @@ import { writeLateUsageRecords } from '../../../src/controllers/gpu-instance/act
 import { UnrecordedInstances } from '../../../src/controllers/gpu-instance/unrecorded.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { AlreadyExistsError, KubeError, toKubeError } from '../../../src/kube/errors.ts';
-import type { Pod } from '../../../src/kube/types.ts';
+import type { Namespace, Pod } from '../../../src/kube/types.ts';
 import type { UsageRecord } from '../../../src/resources/usage-record.ts';
 import { claimingCache } from '../../support/claiming-cache.ts';
 import { cacheOf, controllerWorld, held } from '../../support/controller-world.ts';
@@ -123,7 +123,9 @@ function replica(clock = fakeClock()) {
     },
   };
   const nodes = new Map([['n', gpuNode('n')]]);
-  const deps = { client, clock, unrecorded, stores: { nodes, pods: { by: () => [], get: () => undefined } } };
+  const namespaces = new Map<string, Namespace>();
+  const stores = { nodes, namespaces, pods: { by: () => [], get: () => undefined } };
+  const deps = { client, clock, unrecorded, stores };
   const run = { deps, key: 'default/one', context: { log: LOG } } as unknown as Run;
   const woken: string[] = [];
   return {
@@ -132,6 +134,7 @@ function replica(clock = fakeClock()) {
     stored,
     api,
     nodes,
+    namespaces,
     lead: () => unrecorded.source.start((key) => woken.push(key)),
     woken: () => woken.splice(0),
     vanish: (before: GpuInstance) => unrecorded.noteChange({ key: 'default/one', before, after: undefined }),
@@ -158,6 +161,15 @@ test('an instance whose finalizer was removed leaves its usage record, once', as
   vanish(before);
   unrecorded.noteChange({ key: 'default/two', before: gpuInstance('two'), after: undefined });
   expect(woken()).toEqual([]);
+});
+
+test('who has a namespace that was made anew pays for nothing that went with the one before', async () => {
+  const { namespaces, lead, vanish, write, specs, unrecorded } = replica();
+  vanish({ ...STARTED, metadata: { ...STARTED.metadata, creationTimestamp: at(0) } });
+  namespaces.set('default', { metadata: { name: 'default', creationTimestamp: at(26) } });
+  lead();
+  await write();
+  expect([specs(), unrecorded.all()]).toEqual([[], []]);
 });
 
 test('nobody pays for the silence of a node that began before the instance went', async () => {

@@ -107,6 +107,15 @@ export async function recordedStarts({ deps, context }: Run, { metadata, status 
   return starts;
 }
 
+/** Whether the namespace of an instance that went was made after it: another tenant has it, and must not get its bill. */
+function isOfTenantBefore(
+  { deps }: Run,
+  { metadata: { namespace = '', creationTimestamp = '' } }: GpuInstance,
+): boolean {
+  const made = deps.stores.namespaces.get(namespace)?.metadata.creationTimestamp;
+  return made !== undefined && Date.parse(made) > Date.parse(creationTimestamp);
+}
+
 /**
  * Writes the usage, also of an open start, of instances of this key without a record. Deletes their pods. The bill ends
  * when the instance went, also when the record can be written hours later.
@@ -119,11 +128,17 @@ export async function writeLateUsageRecords(run: Run): Promise<void> {
     const { status = {}, metadata } = withSilences(instance, whereOf(deps, instance, pods), at);
     const end = status.ending === undefined ? at : meterEnded(status.ending);
     const final = { ...status, ...closedBill(status, end) };
-    context.log.warn({ uid: metadata.uid, usage: final.usage }, 'Instance went without a usage record; writing it now');
-    await writeUsageRecords(run, { ...instance, status: final }, at);
+    const keeps = !isOfTenantBefore(run, instance);
+    if (keeps) {
+      context.log.warn(
+        { uid: metadata.uid, usage: final.usage },
+        'Instance went without a usage record; writing it now',
+      );
+      await writeUsageRecords(run, { ...instance, status: final }, at);
+    }
     // Kubernetes collects the pods too, but later. Until then nobody pays for their GPUs.
     await deletePods(run, pods);
-    await keepLateHistory(run, instance);
+    if (keeps) await keepLateHistory(run, instance);
     deps.unrecorded.forget(instance);
   }
 }
