@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { deletedKeyBudgetReader, keyBudgetReader } from '../../../src/budgets/counted.ts';
+import { budgetReader, deletedKeyBudgetReader, keyBudgetReader } from '../../../src/budgets/counted.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { nearLimits, nearLimitsReader } from '../../../src/http/features/instances/near-limits.ts';
 import { Line, placesReader } from '../../../src/http/features/instances/places-in-line.ts';
@@ -186,17 +186,18 @@ describe('near ceilings', () => {
       },
     };
     const stores = { instances: instances.store, tenantLimits: limits.store, apiKeys: apiKeys.store };
-    const keyBudgets = keyBudgetReader(apiKeys.store, fakeClock());
-    const deletedKeyBudgets = deletedKeyBudgetReader(limits.store, fakeClock());
+    const clock = fakeClock();
+    const keyBudgets = keyBudgetReader(apiKeys.store, clock);
+    const deletedKeyBudgets = deletedKeyBudgetReader(limits.store, clock);
     const read = nearLimitsReader({
       stores,
       offers,
       ceilings: () => ceilings,
-      budgets: () => undefined,
+      budgets: budgetReader(limits.store, clock),
       keyBudgets,
       deletedKeyBudgets,
     });
-    return { apiKeys, limits, offers, counts, read };
+    return { apiKeys, limits, offers, counts, read, clock };
   }
 
   it('are the same words as long as nothing changes, and looked up once for a list', () => {
@@ -225,6 +226,24 @@ describe('near ceilings', () => {
       '81 per cent of the budget of APIKey gone, which was deleted, for 2026-01 are spent: 81.00 of 100.00 USD. When all of it is spent, the instances that draw on it are stopped. The budget renews at 2026-02-01T00:00:00.000Z. It holds for what the APIKey created. An administrator of the tenant can create APIKey gone anew with another limits.budget.',
     ]);
     expect(read(instance)).toBe(read(instance));
+  });
+
+  it('say nothing of a budget of last month, also while no controller counts the new one', () => {
+    const { limits, read, clock } = reader();
+    const lines = [{ unit: 'USD', max: '100.00', spent: '81.00' }];
+    const used = { month: '2026-01', renewsAt: '2026-02-01T00:00:00.000Z', at: TIME, percent: 81, lines };
+    const budget = { costs: [{ currency: 'USD', max: '100' }] };
+    const created = gpuInstance('one');
+    const instance = { ...created, metadata: { ...created.metadata, annotations: { [CREATED_BY]: 'key/gone' } } };
+    const before = read(instance);
+    limits.upsert({
+      metadata: { namespace: 'default', name: 'berth', resourceVersion: '1' },
+      spec: {} as TenantLimit['spec'],
+      status: { budget: used, keyBudgets: [{ name: 'gone', budget, used }] },
+    });
+    expect(read(instance)).toHaveLength(before.length + 2);
+    clock.jumpWall(31 * 86_400_000);
+    expect(read(instance)).toEqual(before);
   });
 
   it('say how much is spent of the budget of the key that created the instance, and of no other key', () => {

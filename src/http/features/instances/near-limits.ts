@@ -52,6 +52,8 @@ interface Known {
   instances: string;
   offers: number;
   limit: TenantLimit | undefined;
+  /** Of the month that it was. */
+  budget: BudgetStatus | undefined;
   words: readonly string[];
 }
 
@@ -59,6 +61,8 @@ interface Known {
 interface KnownOfKey {
   /** What says it: the key, or the TenantLimit when the key was deleted. */
   source: ApiKey | TenantLimit;
+  /** Of the month that it was. */
+  budget: BudgetStatus | undefined;
   ofTenant: readonly string[];
   words: readonly string[];
 }
@@ -86,19 +90,19 @@ function tenantReader({ stores, offers, ceilings, budgets }: NearLimitsDeps): (t
   return (tenant) => {
     const limit = stores.tenantLimits.get(keyOf({ namespace: tenant, name: TENANT_LIMIT_NAME }));
     const versions = { instances: stores.instances.resourceVersion, offers: offers.version };
+    const budget = budgets(tenant);
     const before = known.get(tenant);
-    if (before?.instances === versions.instances && before.offers === versions.offers && before.limit === limit) {
-      return before.words;
-    }
+    const isSame = before?.instances === versions.instances && before.offers === versions.offers;
+    if (isSame && before.limit === limit && before.budget === budget) return before.words;
     const found = nearLimits({
       ceilings: ceilings(tenant),
       policies: limit?.spec.policies ?? [],
       instances: stores.instances.by('namespace', tenant).length,
       gpus: offers.heldBy(tenant),
-      budget: budgets(tenant),
+      budget,
     });
     const words = keptWords(before?.words, found);
-    known.set(tenant, { ...versions, limit, words });
+    known.set(tenant, { ...versions, limit, budget, words });
     return words;
   };
 }
@@ -125,14 +129,13 @@ export function nearLimitsReader(deps: NearLimitsDeps): (instance: GpuInstance) 
     if (key !== undefined && key.spec.limits?.budget === undefined) return ofTenant;
     const source = key ?? stores.tenantLimits.get(keyOf({ namespace, name: TENANT_LIMIT_NAME }));
     if (source === undefined) return ofTenant;
+    const budget =
+      key === undefined ? deletedKeyBudgets(namespace, name) : keyBudgets({ namespace, name, limits: key.spec.limits });
     const before = known.get(keyOf({ namespace, name }));
-    if (before?.source === source && before.ofTenant === ofTenant) return before.words;
-    const ofKey =
-      key === undefined
-        ? nearBudget(deletedKeyBudgets(namespace, name), deletedKeyBudget(name))
-        : nearBudget(keyBudgets({ namespace, name, limits: key.spec.limits }), keyBudget(name));
+    if (before?.source === source && before.ofTenant === ofTenant && before.budget === budget) return before.words;
+    const ofKey = nearBudget(budget, key === undefined ? deletedKeyBudget(name) : keyBudget(name));
     const words = keptWords(before?.words, [...ofTenant, ...ofKey]);
-    known.set(keyOf({ namespace, name }), { source, ofTenant, words });
+    known.set(keyOf({ namespace, name }), { source, budget, ofTenant, words });
     return words;
   };
 }
