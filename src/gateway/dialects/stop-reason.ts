@@ -7,11 +7,11 @@ export function isReason(value: unknown): value is string {
 
 /** Reasons other than the end, a stop string and calls, as engines and the services behind some of them name them. */
 const LIMIT =
-  /^(?:length|model_length|max_tokens|max_output_tokens|max_length|model_context_window_exceeded|context_length_exceeded)$/i;
+  /^(?:length|model_length|max_tokens|max_output_tokens|max_length|model_context_window_exceeded|context_length_exceeded|repetition|time_limit)$/i;
 const FILTER =
-  /^(?:content_filter|content_filtered|sensitive|safety|recitation|blocklist|prohibited_content|spii|refusal)$/i;
+  /^(?:content_filter|content_filtered|guardrail_intervened|sensitive|(?:image_)?(?:safety|recitation|prohibited_content)|language|blocklist|spii|refusal)$/i;
 const GIVEN_UP =
-  /^(?:abort|aborted|error|cancel|canceled|cancelled|timeout|network_error|insufficient_system_resource|malformed_function_call)$/i;
+  /^(?:abort|aborted|error|cancel|canceled|cancelled|timeout|network_error|insufficient_system_resource|malformed_(?:function_call|response|tool_use|model_output)|unexpected_tool_call|too_many_tool_calls|missing_thought_signature)$/i;
 
 export const GAVE_UP: ClientError = {
   status: 502,

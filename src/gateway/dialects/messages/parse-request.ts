@@ -36,12 +36,10 @@ export function parseMessagesRequest(body: Json, { quirks, joinsSystem }: Messag
   const choice = isObject(body.tool_choice) ? body.tool_choice : undefined;
   const toolChoice = parseToolChoice(choice);
   const tools = parseTools(body.tools, toolChoice);
+  const said = sinceSummary(messages.flatMap((message, position) => parseMessage(message, `messages.${position}`)));
   return {
     stream: body.stream === true,
-    items: [
-      ...parseSystem(body.system, joinsSystem),
-      ...sinceSummary(messages.flatMap((message, position) => parseMessage(message, `messages.${position}`))),
-    ],
+    items: [...parseSystem(body.system, joinsSystem), ...said],
     tools,
     toolChoice,
     parallel: choice?.disable_parallel_tool_use === true ? false : undefined,
@@ -49,7 +47,8 @@ export function parseMessagesRequest(body: Json, { quirks, joinsSystem }: Messag
     stop: Array.isArray(body.stop_sequences)
       ? body.stop_sequences.map((value, position) => stringAt(value, `stop_sequences.${position}`))
       : [],
-    continuesAnswer: beginsAnswer(messages.at(-1)),
+    // Anthropic takes an empty answer at the end, which begins nothing.
+    continuesAnswer: isAnswer(messages.at(-1)) && said.at(-1)?.kind === 'text',
     // The name that the field had as a beta.
     format: parseFormat(output.format ?? body.output_format),
     reasoning: parseThinking(body.thinking, optionalString(output.effort), quirks),
@@ -70,10 +69,8 @@ export function refuseMcpServers({ mcp_servers: servers }: Json): void {
   throw unsupported('mcp_servers', 'The gateway does not connect to MCP servers. Connect to them from the client.');
 }
 
-/** Whether the last message is text that the model is to continue. */
-function beginsAnswer(message: unknown): boolean {
-  if (!isObject(message) || message.role !== 'assistant') return false;
-  return typeof message.content === 'string' || objectsOf(message.content).at(-1)?.type === 'text';
+function isAnswer(message: unknown): boolean {
+  return isObject(message) && message.role === 'assistant';
 }
 
 function parseSystem(system: unknown, between: string | undefined): Step[] {

@@ -80,7 +80,15 @@ describe('an answer that was cut or given up is not told as whole', () => {
   const whole = (from: Dialect, to: Dialect, body: object) => translateResponse(from, to, body, contextOf()).body;
   const chat = (finish: string) => ({ choices: [{ finish_reason: finish, message: { content: 'x' } }] });
 
-  it.each(['model_length', 'max_tokens', 'MAX_TOKENS', 'model_context_window_exceeded'])('by a limit: %s', (finish) => {
+  it.each([
+    'model_length',
+    'max_tokens',
+    'MAX_TOKENS',
+    'model_context_window_exceeded',
+    // vLLM's repetition_detection, watsonx
+    'repetition',
+    'time_limit',
+  ])('by a limit: %s', (finish) => {
     expect(at(whole('chat', 'messages', chat(finish)), 'stop_reason')).toBe('max_tokens');
     expect(at(whole('chat', 'responses', chat(finish)), 'status')).toBe('incomplete');
     expect(receive('chat', 'messages', ROLE + chunk({ content: 'x' }) + chunk({}, finish) + DONE).stop).toBe(
@@ -88,42 +96,53 @@ describe('an answer that was cut or given up is not told as whole', () => {
     );
   });
 
-  it.each(['SAFETY', 'sensitive'])('by a filter: %s', (finish) => {
+  // Bedrock, Google
+  it.each(['SAFETY', 'sensitive', 'guardrail_intervened', 'IMAGE_SAFETY', 'LANGUAGE'])('by a filter: %s', (finish) => {
     expect(at(whole('chat', 'messages', chat(finish)), 'stop_reason')).toBe('refusal');
   });
 
-  it.each(['cancelled', 'timeout', 'network_error', 'insufficient_system_resource', 'abort', 'ERROR'])(
-    'by the engine, in any dialect: %s',
-    (reason) => {
-      const message = { content: [{ type: 'text', text: 'x' }], stop_reason: reason };
-      expect(() => whole('chat', 'messages', chat(reason))).toThrow('gave up the answer');
-      expect(() => whole('messages', 'chat', message)).toThrow('gave up the answer');
-      const events: [Dialect, string][] = [
-        ['chat', ROLE + chunk({ content: 'x' }) + chunk({}, reason) + DONE],
-        [
-          'messages',
-          sse({ type: 'message_start', message: {} }) +
-            sse({ type: 'message_delta', delta: { stop_reason: reason } }) +
-            sse({ type: 'message_stop' }),
-        ],
-      ];
-      for (const [dialect, stream] of events)
-        for (const client of DIALECTS) {
-          const translator = new StreamTranslator(dialect, client, contextOf());
-          translator.push(Buffer.from(stream));
-          expect(translator.error?.message).toContain('gave up the answer');
-        }
-      for (const [dialect, stream] of events) {
-        const observer = new PassThroughObserver(dialect, { hideUsage: true });
-        const told = String(observer.push(Buffer.from(stream)));
-        expect(told).toContain('gave up the answer');
-        expect(told).not.toContain(`"${reason}"`);
-        expect(observer.error?.status).toBe(502);
+  it.each([
+    'cancelled',
+    'timeout',
+    'network_error',
+    'insufficient_system_resource',
+    'abort',
+    'ERROR',
+    // Google, Bedrock
+    'TOO_MANY_TOOL_CALLS',
+    'UNEXPECTED_TOOL_CALL',
+    'MALFORMED_RESPONSE',
+    'MISSING_THOUGHT_SIGNATURE',
+    'malformed_tool_use',
+  ])('by the engine, in any dialect: %s', (reason) => {
+    const message = { content: [{ type: 'text', text: 'x' }], stop_reason: reason };
+    expect(() => whole('chat', 'messages', chat(reason))).toThrow('gave up the answer');
+    expect(() => whole('messages', 'chat', message)).toThrow('gave up the answer');
+    const events: [Dialect, string][] = [
+      ['chat', ROLE + chunk({ content: 'x' }) + chunk({}, reason) + DONE],
+      [
+        'messages',
+        sse({ type: 'message_start', message: {} }) +
+          sse({ type: 'message_delta', delta: { stop_reason: reason } }) +
+          sse({ type: 'message_stop' }),
+      ],
+    ];
+    for (const [dialect, stream] of events)
+      for (const client of DIALECTS) {
+        const translator = new StreamTranslator(dialect, client, contextOf());
+        translator.push(Buffer.from(stream));
+        expect(translator.error?.message).toContain('gave up the answer');
       }
-      for (const body of [chat(reason), message])
-        expect(errorInAnswer(Buffer.from(JSON.stringify(body)))?.message).toContain('gave up the answer');
-    },
-  );
+    for (const [dialect, stream] of events) {
+      const observer = new PassThroughObserver(dialect, { hideUsage: true });
+      const told = String(observer.push(Buffer.from(stream)));
+      expect(told).toContain('gave up the answer');
+      expect(told).not.toContain(`"${reason}"`);
+      expect(observer.error?.status).toBe(502);
+    }
+    for (const body of [chat(reason), message])
+      expect(errorInAnswer(Buffer.from(JSON.stringify(body)))?.message).toContain('gave up the answer');
+  });
 
   it('but not by what a tool or a text says of itself', () => {
     const input = { stop_reason: 'error', finish_reason: 'error' };

@@ -350,6 +350,15 @@ describe('other fields', () => {
     expect(fromMessages({ messages: messages.slice(0, 1) })).not.toHaveProperty('continue_final_message');
   });
 
+  // Anthropic takes an empty message at the end, and nowhere else.
+  it.each(['', [], [{ type: 'text', text: '' }]])('has the model not continue the question: %j', (content) => {
+    const body = fromMessages({ messages: [user('Name a colour.'), { role: 'assistant', content }] });
+    expect(body.messages).toHaveLength(1);
+    expect(body).not.toHaveProperty('continue_final_message');
+    const asked = [user('Name a colour.'), { role: 'assistant', content: 'Red' }, { role: 'user', content: [] }];
+    expect(fromMessages({ messages: asked })).not.toHaveProperty('continue_final_message');
+  });
+
   it('leaves a limit beyond the context to the engine', () => {
     const body = { model: 'm', max_tokens: 32_000, messages: [user('x')] };
     const send = (contextLength: number) =>
