@@ -1,6 +1,7 @@
 import { isObject, type Json } from '../../lib/json.ts';
 import { parseChatRequest, withTextOfFiles } from './chat/parse-request.ts';
 import { renderChatRequest } from './chat/render-request.ts';
+import { withOwnCallIds } from './call-ids.ts';
 import { estimateTokens, tokensOfItem } from './inspect/estimate-tokens.ts';
 import { invalid } from './errors/dialect-error.ts';
 import { excerpt, objectAt, objectsOf, optionalNumber } from './fields.ts';
@@ -58,7 +59,8 @@ export function translateRequest(from: Dialect, to: Dialect, value: unknown, opt
   }
   const { model, quirks, contextLength, isPriced = false } = options;
   const parsed = PARSERS[from](body, options);
-  const request = truncated({ ...parsed, tools: uniqueTools(parsed.tools) }, body, contextLength);
+  const items = [...withOwnCallIds(parsed.items)];
+  const request = truncated({ ...parsed, items, tools: uniqueTools(parsed.tools) }, body, contextLength);
   if (request.items.length === 0) throw invalid(from === 'responses' ? 'input' : 'messages', 'expected some content');
   const maxTokens = outputLimit(request.maxTokens, {
     contextLength,

@@ -15,7 +15,6 @@ import {
   textValue,
 } from '../fields.ts';
 import { textFile } from '../text-files.ts';
-import { idsOfFunctions, type FunctionIds } from './function-ids.ts';
 import { reasoningField, thinkingOf } from './parse-response.ts';
 import type { IrRequest, OutputFormat, Part, Step, Tool, ToolChoice } from '../types.ts';
 
@@ -34,7 +33,6 @@ const CHAT_ONLY = [
 export function parseChatRequest(body: Json): IrRequest {
   refuseFields(body);
   const messages = arrayAt(body.messages, 'messages');
-  const ids = idsOfFunctions(messages);
   const { toolChoice, allowed } = parseToolChoice(body.tool_choice);
   const tools = parseTools(body.tools).filter((tool) => allowed === undefined || allowed.has(tool.name));
   if (allowed !== undefined && tools.length === 0)
@@ -42,7 +40,7 @@ export function parseChatRequest(body: Json): IrRequest {
   const format = parseFormat(body.response_format);
   return {
     stream: body.stream === true,
-    items: messages.flatMap((message, position) => parseMessage(message, `messages[${position}]`, ids)),
+    items: messages.flatMap((message, position) => parseMessage(message, `messages[${position}]`)),
     tools,
     toolChoice,
     parallel: optionalBoolean(body.parallel_tool_calls),
@@ -77,7 +75,7 @@ function parseReasoning(body: Json): IrRequest['reasoning'] {
   return { effort, enabled: enabled ?? (budget === undefined ? undefined : true), budget };
 }
 
-function parseMessage(value: unknown, path: string, ids: FunctionIds): Step[] {
+function parseMessage(value: unknown, path: string): Step[] {
   const message = objectAt(value, path);
   switch (message.role) {
     case 'system':
@@ -86,7 +84,7 @@ function parseMessage(value: unknown, path: string, ids: FunctionIds): Step[] {
     case 'user':
       return [{ kind: 'message', role: 'user', parts: parseParts(message.content, `${path}.content`) }];
     case 'assistant':
-      return parseAssistant(message, path, ids);
+      return parseAssistant(message, path);
     case 'tool':
       return [
         {
@@ -96,7 +94,7 @@ function parseMessage(value: unknown, path: string, ids: FunctionIds): Step[] {
         },
       ];
     case 'function': {
-      const callId = ids.ofResult(stringAt(message.name, `${path}.name`));
+      const callId = idOfFunction(stringAt(message.name, `${path}.name`));
       return [{ kind: 'result', callId, parts: parseParts(message.content, `${path}.content`) }];
     }
     default:
@@ -104,7 +102,7 @@ function parseMessage(value: unknown, path: string, ids: FunctionIds): Step[] {
   }
 }
 
-function parseAssistant(message: Json, path: string, ids: FunctionIds): Step[] {
+function parseAssistant(message: Json, path: string): Step[] {
   if (isObject(message.audio) && !message.content)
     throw unsupported(`${path}.audio`, 'OpenAI keeps what was said. Send its transcript as content.');
   const items: Step[] = [];
@@ -129,9 +127,14 @@ function parseAssistant(message: Json, path: string, ids: FunctionIds): Step[] {
   }
   if (isObject(message.function_call)) {
     const name = stringAt(message.function_call.name, `${path}.function_call.name`);
-    items.push(callOf(ids.ofCall(name), name, message.function_call));
+    items.push(callOf(idOfFunction(name), name, message.function_call));
   }
   return items;
+}
+
+/** Calls of functions, which came before tools, have no ids. */
+function idOfFunction(name: string): string {
+  return `call_${name}`;
 }
 
 function parseCall(call: Json, path: string): Step {

@@ -4,7 +4,6 @@ import {
   arrayAt,
   excerpt,
   objectAt,
-  objectsOf,
   optionalNumber,
   optionalString,
   pick,

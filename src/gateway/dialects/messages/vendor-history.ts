@@ -1,6 +1,7 @@
-import { isObject, type Json } from '../../../lib/json.ts';
+import { isObject } from '../../../lib/json.ts';
+import { type CallIds, idsFor } from '../call-ids.ts';
 import { decodeOwn } from '../encrypted-content.ts';
-import { changedItems, textValue } from '../fields.ts';
+import { changedItems, objectsOf, textValue } from '../fields.ts';
 import type { Quirks } from '../quirks.ts';
 
 /** What Anthropic takes as the id of a call. */
@@ -10,18 +11,22 @@ export function callIdFor(id: string, { plainCallIds }: Quirks): string {
 
 /**
  * Messages without the thoughts that this gateway signed and without answers of white space, which came from another server:
- * Anthropic refuses both. The ids of calls are in its letters. The same list where it has none of these.
+ * Anthropic refuses both. Each call has an id of its own in its letters. The same list where all is so.
  */
 export function historyForVendor(messages: unknown, quirks: Quirks): unknown {
   if (!Array.isArray(messages)) return messages;
-  return changedItems(messages, (message) => changedMessage(message, quirks));
+  const blocks = objectsOf(messages).flatMap(({ content }) => objectsOf(content));
+  const ids = idsFor(blocks.flatMap(({ type, id }) => (type === 'tool_use' ? [textValue(id)] : [])));
+  return changedItems(messages, (message) => changedMessage(message, quirks, ids));
 }
 
-function changedMessage(message: unknown, quirks: Quirks): unknown[] {
-  if (!isObject(message) || !Array.isArray(message.content)) return [message];
+function changedMessage(message: unknown, quirks: Quirks, ids: CallIds | undefined): unknown[] {
+  if (!isObject(message)) return [message];
   const isAnswer = message.role === 'assistant';
+  if (!isAnswer) ids?.next();
+  if (!Array.isArray(message.content)) return [message];
   const content = changedItems(message.content, (block) =>
-    isOwnThought(block) || (isAnswer && isBlankText(block)) ? [] : [withCallId(block, quirks)],
+    isOwnThought(block) || (isAnswer && isBlankText(block)) ? [] : [withCallId(block, quirks, ids)],
   );
   if (content === message.content) return [message];
   // A message without content is refused.
@@ -39,15 +44,13 @@ function isOwnThought(block: unknown): boolean {
   return type === 'redacted_thinking' && decodeOwn(textValue(data)) !== undefined;
 }
 
-function withCallId(block: unknown, quirks: Quirks): unknown {
-  const name = isObject(block) ? ID_NAMES.get(block.type) : undefined;
-  if (name === undefined) return block;
-  const { [name]: given } = block as Json;
-  const id = typeof given === 'string' ? callIdFor(given, quirks) : given;
-  return id === given ? block : { ...(block as Json), [name]: id };
+function withCallId(block: unknown, quirks: Quirks, ids: CallIds | undefined): unknown {
+  if (!isObject(block) || (block.type !== 'tool_use' && block.type !== 'tool_result')) return block;
+  const [name, own] =
+    block.type === 'tool_use'
+      ? (['id', ids?.ofCall(textValue(block.id))] as const)
+      : (['tool_use_id', ids?.ofResult(textValue(block.tool_use_id))] as const);
+  const { [name]: given } = block;
+  const id = typeof given === 'string' ? callIdFor(own ?? given, quirks) : given;
+  return id === given ? block : { ...block, [name]: id };
 }
-
-const ID_NAMES = new Map<unknown, string>([
-  ['tool_use', 'id'],
-  ['tool_result', 'tool_use_id'],
-]);

@@ -449,7 +449,7 @@ describe('a conversation', () => {
     ]);
     expect(shown.slice(-2)).toEqual([
       ['assistant', undefined],
-      ['tool', 'a'],
+      ['tool', 'a_2'],
     ]);
     expect(at(chat, `messages.${shown.length - 1}.content`)).toBe('of a\n\nmore');
   });
