@@ -6,6 +6,11 @@ export function objectAt(value: unknown, path: string): Json {
   return value;
 }
 
+/** Undefined where there is none. Throws DialectError for anything but an object. */
+export function optionalObject(value: unknown, path: string): Json | undefined {
+  return value === undefined || value === null ? undefined : objectAt(value, path);
+}
+
 export function arrayAt(value: unknown, path: string): unknown[] {
   if (!Array.isArray(value)) throw invalid(path, 'expected an array');
   return value;

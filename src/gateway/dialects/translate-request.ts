@@ -59,6 +59,7 @@ export function translateRequest(from: Dialect, to: Dialect, value: unknown, opt
   }
   const { model, quirks, contextLength, isPriced = false } = options;
   const parsed = PARSERS[from](body, options);
+  refuseAbsent(parsed);
   const items = [...withOwnCallIds(parsed.items)];
   const request = truncated({ ...parsed, items, tools: uniqueTools(parsed.tools) }, body, contextLength);
   if (request.items.length === 0) throw invalid(from === 'responses' ? 'input' : 'messages', 'expected some content');
@@ -73,6 +74,13 @@ export function translateRequest(from: Dialect, to: Dialect, value: unknown, opt
   if (to === 'messages' && objectsOf(rendered.messages).length === 0)
     throw invalid(from === 'responses' ? 'input' : 'messages', 'expected some text of a user');
   return rendered;
+}
+
+/** Throws DialectError for a call that is forced, where there is no tool for it: a server might forget about it. */
+function refuseAbsent({ toolChoice: choice, tools }: IrRequest): void {
+  const isForced = choice?.mode === 'tool' || choice?.mode === 'required';
+  if (!isForced || tools.some(({ name }) => choice.mode !== 'tool' || name === choice.name)) return;
+  throw invalid('tool_choice', "expected a tool that is in 'tools'");
 }
 
 /** Many times what agents have. A short declaration may stand for a long one. */

@@ -1,4 +1,5 @@
 import { isObject, type Json } from '../../../lib/json.ts';
+import { type AllowedTools, parseAllowedTools } from '../allowed-tools.ts';
 import { invalid, unsupported } from '../errors/dialect-error.ts';
 import {
   arrayAt,
@@ -8,11 +9,11 @@ import {
   OF_ENGINES,
   optionalBoolean,
   optionalNumber,
+  optionalObject,
   optionalString,
   parseStop,
   pick,
   stringAt,
-  textValue,
 } from '../fields.ts';
 import { textFile } from '../text-files.ts';
 import { reasoningField, thinkingOf } from './parse-response.ts';
@@ -33,20 +34,17 @@ const CHAT_ONLY = [
 export function parseChatRequest(body: Json): IrRequest {
   refuseFields(body);
   const messages = arrayAt(body.messages, 'messages');
-  const { toolChoice, allowed } = parseToolChoice(body.tool_choice);
-  const tools = parseTools(body.tools).filter((tool) => allowed === undefined || allowed.has(tool.name));
-  if (allowed !== undefined && tools.length === 0)
-    throw invalid('tool_choice.allowed_tools.tools', "expected the name of a function in 'tools'");
-  const format = parseFormat(body.response_format);
+  const { toolChoice, among } = parseToolChoice(body.tool_choice);
+  const tools = parseTools(body.tools);
   return {
     stream: body.stream === true,
     items: messages.flatMap((message, position) => parseMessage(message, `messages[${position}]`)),
-    tools,
+    tools: among?.(tools) ?? tools,
     toolChoice,
     parallel: optionalBoolean(body.parallel_tool_calls),
     maxTokens: optionalNumber(body.max_completion_tokens) ?? optionalNumber(body.max_tokens),
     stop: parseStop(body.stop),
-    format,
+    format: parseFormat(optionalObject(body.response_format, 'response_format')),
     reasoning: parseReasoning(body),
     sampling: pick(body, CHAT_SAMPLING),
     chatOnly: pick(body, CHAT_ONLY),
@@ -206,7 +204,7 @@ function parseTools(value: unknown): Tool[] {
   });
 }
 
-function parseToolChoice(value: unknown): { toolChoice?: ToolChoice; allowed?: Set<string> } {
+function parseToolChoice(value: unknown): { toolChoice?: ToolChoice } & Partial<AllowedTools> {
   if (value === undefined || value === null) return {};
   if (value === 'auto' || value === 'none' || value === 'required') return { toolChoice: { mode: value } };
   const choice = objectAt(value, 'tool_choice');
@@ -214,21 +212,15 @@ function parseToolChoice(value: unknown): { toolChoice?: ToolChoice; allowed?: S
     const fn = objectAt(choice.function, 'tool_choice.function');
     return { toolChoice: { mode: 'tool', name: stringAt(fn.name, 'tool_choice.function.name') } };
   }
-  if (choice.type === 'allowed_tools') {
-    const allowed = objectAt(choice.allowed_tools, 'tool_choice.allowed_tools');
-    const names = arrayAt(allowed.tools, 'tool_choice.allowed_tools.tools').map((tool) =>
-      isObject(tool) && isObject(tool.function) ? textValue(tool.function.name) : '',
-    );
-    return { toolChoice: { mode: allowed.mode === 'required' ? 'required' : 'auto' }, allowed: new Set(names) };
-  }
+  if (choice.type === 'allowed_tools') return parseAllowedTools(choice.allowed_tools, 'tool_choice.allowed_tools');
   throw unsupported(
     'tool_choice',
     `tool_choice of type '${excerpt(choice.type)}' is not supported. Send a mode, a function or allowed_tools.`,
   );
 }
 
-function parseFormat(value: unknown): OutputFormat | undefined {
-  if (!isObject(value) || value.type === 'text') return undefined;
+function parseFormat(value: Json | undefined): OutputFormat | undefined {
+  if (value === undefined || value.type === 'text') return undefined;
   if (value.type === 'json_object') return { type: 'json_object' };
   if (value.type !== 'json_schema')
     throw unsupported(

@@ -5,6 +5,7 @@ import {
   excerpt,
   objectAt,
   optionalNumber,
+  optionalObject,
   optionalString,
   pick,
   OF_ENGINES,
@@ -31,8 +32,8 @@ interface MessagesOptions {
 export function parseMessagesRequest(body: Json, { quirks, joinsSystem }: MessagesOptions): IrRequest {
   refuseMcpServers(body);
   const messages = arrayAt(body.messages, 'messages');
-  const output = isObject(body.output_config) ? body.output_config : {};
-  const choice = isObject(body.tool_choice) ? body.tool_choice : undefined;
+  const output = optionalObject(body.output_config, 'output_config');
+  const choice = optionalObject(body.tool_choice, 'tool_choice');
   const toolChoice = parseToolChoice(choice);
   const tools = parseTools(body.tools, toolChoice);
   const said = sinceSummary(messages.flatMap((message, position) => parseMessage(message, `messages.${position}`)));
@@ -43,14 +44,14 @@ export function parseMessagesRequest(body: Json, { quirks, joinsSystem }: Messag
     toolChoice,
     parallel: choice?.disable_parallel_tool_use === true ? false : undefined,
     maxTokens: optionalNumber(body.max_tokens),
-    stop: Array.isArray(body.stop_sequences)
-      ? body.stop_sequences.map((value, position) => stringAt(value, `stop_sequences.${position}`))
-      : [],
+    stop: arrayAt(body.stop_sequences ?? [], 'stop_sequences').map((value, position) =>
+      stringAt(value, `stop_sequences.${position}`),
+    ),
     // Anthropic takes an empty answer at the end, which begins nothing.
     continuesAnswer: isAnswer(messages.at(-1)) && said.at(-1)?.kind === 'text',
     // The name that the field had as a beta.
-    format: parseFormat(output.format ?? body.output_format),
-    reasoning: parseThinking(body.thinking, optionalString(output.effort), quirks),
+    format: parseFormat(optionalObject(output?.format ?? body.output_format, 'output_config.format')),
+    reasoning: parseThinking(optionalObject(body.thinking, 'thinking'), optionalString(output?.effort), quirks),
     sampling: pick(body, MESSAGES_SAMPLING),
     chatOnly: pick(body, OF_ENGINES),
   };
@@ -264,16 +265,20 @@ function parseToolChoice(choice: Json | undefined): ToolChoice | undefined {
   }
 }
 
-function parseFormat(value: unknown): IrRequest['format'] {
-  if (!isObject(value)) return undefined;
+function parseFormat(value: Json | undefined): IrRequest['format'] {
+  if (value === undefined) return undefined;
   if (value.type !== 'json_schema') throw invalid('output_config.format.type', "expected 'json_schema'");
   // In this dialect every schema is kept to.
   return { type: 'json_schema', schema: objectAt(value.schema, 'output_config.format.schema'), strict: true };
 }
 
 /** In this dialect no thinking is asked for by saying nothing. Engines would think, as some models do unasked. */
-function parseThinking(value: unknown, effort: string | undefined, { thinksUnasked }: Quirks): IrRequest['reasoning'] {
-  if (!isObject(value) && thinksUnasked) return { enabled: false, effort };
-  if (!isObject(value)) return effort === undefined ? undefined : { effort };
+function parseThinking(
+  value: Json | undefined,
+  effort: string | undefined,
+  { thinksUnasked }: Quirks,
+): IrRequest['reasoning'] {
+  if (value === undefined && thinksUnasked) return { enabled: false, effort };
+  if (value === undefined) return effort === undefined ? undefined : { effort };
   return { enabled: value.type !== 'disabled', effort, budget: optionalNumber(value.budget_tokens) };
 }

@@ -6,14 +6,16 @@ import {
   OF_ENGINES,
   optionalBoolean,
   optionalNumber,
+  optionalObject,
   optionalString,
   parseStop,
   pick,
 } from '../fields.ts';
 import type { HistoryItem, IrRequest, Step, ToolChoice } from '../types.ts';
+import { chosenAmong, parseResponsesChoice } from './choice.ts';
 import { asksToCompact } from './compaction.ts';
 import { parseInput, type References } from './parse-items.ts';
-import { isDispensable, offeredTools, parseResponsesChoice } from './tools.ts';
+import { isDispensable, offeredTools } from './tools.ts';
 
 const RESPONSES_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
 
@@ -24,13 +26,13 @@ export function parseResponsesRequest(
 ): IrRequest {
   refuseServerState(body);
   refuseLogprobs(body);
-  const { toolChoice, isAllowed } = parseResponsesChoice(body.tool_choice);
-  const text = isObject(body.text) ? body.text : {};
-  const reasoning = isObject(body.reasoning) ? body.reasoning : {};
-  const effort = optionalString(reasoning.effort);
+  const { toolChoice, among } = parseResponsesChoice(body.tool_choice);
+  const text = optionalObject(body.text, 'text');
+  const effort = optionalString(optionalObject(body.reasoning, 'reasoning')?.effort);
   const instructions = optionalString(body.instructions);
   const items = [...(stored.history ?? []), ...parseInput(body.input, stored.references)];
-  const tools = offeredTools(body, items).filter((tool) => isAllowed?.(tool) ?? true);
+  const offered = offeredTools(body, items);
+  const tools = among?.(offered) ?? offered;
   if (tools.length === 0) refuseForced(toolChoice, body.tools);
   const common = {
     stream: body.stream === true,
@@ -51,9 +53,9 @@ export function parseResponsesRequest(
     return { ...common, ...(tools.length > 0 && { toolChoice: { mode: 'none' as const } }) };
   return {
     ...common,
-    toolChoice,
+    toolChoice: chosenAmong(toolChoice, tools),
     parallel: optionalBoolean(body.parallel_tool_calls),
-    format: parseFormat(text.format),
+    format: parseFormat(optionalObject(text?.format, 'text.format')),
   };
 }
 
@@ -91,8 +93,8 @@ function refuseLogprobs(body: Json): void {
   }
 }
 
-function parseFormat(value: unknown): IrRequest['format'] {
-  if (!isObject(value) || value.type === 'text') return undefined;
+function parseFormat(value: Json | undefined): IrRequest['format'] {
+  if (value === undefined || value.type === 'text') return undefined;
   if (value.type === 'json_object') return { type: 'json_object' };
   if (value.type !== 'json_schema') {
     throw unsupported(

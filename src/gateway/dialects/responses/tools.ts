@@ -10,7 +10,7 @@ import {
   stringAt,
   textValue,
 } from '../fields.ts';
-import type { HistoryItem, Tool, ToolChoice } from '../types.ts';
+import type { HistoryItem, Tool } from '../types.ts';
 import { ownTool } from './own-tools.ts';
 
 /** Characters of the name of a namespace. */
@@ -152,44 +152,4 @@ function isStrictSchema(schema: unknown): boolean {
     schema.items,
   ];
   return inner.every(isStrictSchema);
-}
-
-/** The choice of tools, and for `allowed_tools` which of them to offer. */
-export function parseResponsesChoice(value: unknown): {
-  toolChoice?: ToolChoice;
-  isAllowed?: (tool: Tool) => boolean;
-} {
-  if (value === undefined || value === null) return {};
-  if (value === 'auto' || value === 'none' || value === 'required') return { toolChoice: { mode: value } };
-  const choice = objectAt(value, 'tool_choice');
-  if (choice.type === 'function' || choice.type === 'custom') {
-    const name = wireName(optionalString(choice.namespace), stringAt(choice.name, 'tool_choice.name'));
-    return { toolChoice: { mode: 'tool', name } };
-  }
-  if (choice.type === 'allowed_tools') {
-    return {
-      toolChoice: { mode: choice.mode === 'required' ? 'required' : 'auto' },
-      isAllowed: allowedBy(objectsOf(choice.tools)),
-    };
-  }
-  const own = ownTool(choice);
-  if (own !== undefined) return { toolChoice: { mode: 'tool', name: own.name } };
-  throw unsupported(
-    'tool_choice',
-    `tool_choice of type '${excerpt(choice.type)}' names a hosted tool, which is not available here. Choose a function.`,
-  );
-}
-
-/** Whether an entry of `allowed_tools` names a tool: by its type, its namespace, or its name with or without that. */
-function allowedBy(entries: readonly Json[]): (tool: Tool) => boolean {
-  const types = new Set(entries.map(({ type }) => type));
-  const namespaces = new Set(entries.flatMap(({ type, name }) => (type === 'namespace' ? [name] : [])));
-  const others = entries.filter(({ type }) => type !== 'namespace');
-  const full = new Set(others.map(({ namespace, name }) => wireName(optionalString(namespace), textValue(name))));
-  const bare = new Set(others.map(({ name }) => name));
-  return ({ name, origin }) => {
-    if (origin?.type === 'own') return types.has(origin.name);
-    if (origin?.namespace !== undefined && namespaces.has(origin.namespace)) return true;
-    return full.has(name) || (origin !== undefined && bare.has(origin.name));
-  };
 }
