@@ -147,6 +147,18 @@ describe('what another model thought goes to no server that may check seals', ()
     expect(sent('responses', 'responses', { input: sealed }).input).toBe(sealed);
   });
 
+  // OpenAI knows them by their ids where it stored the answer, and the gateway has it store nothing.
+  it('in responses, where a client sends back a thought that it got neither sealed nor in words', () => {
+    const call = { type: 'function_call', id: 'fc_1', call_id: 'c', name: 'f', arguments: '{}' };
+    const thoughts = [{ summary: [] }, { summary: [{ type: 'summary_text', text: 's' }], encrypted_content: null }];
+    for (const thought of thoughts) {
+      const input = [QUESTION, { type: 'reasoning', id: 'rs_1', ...thought }, call];
+      expect(sent('responses', 'responses', { input }).input).toEqual([QUESTION, call]);
+    }
+    const inWords = [QUESTION, { type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: 't' }] }];
+    expect(sent('responses', 'responses', { input: inWords }).input).toBe(inWords);
+  });
+
   it('in responses for a client of messages, or out of a store', () => {
     const messages = [QUESTION, { role: 'assistant', content: at(local('messages'), 'content') }, QUESTION];
     expect(JSON.stringify(sent('messages', 'responses', { messages }))).not.toContain('Hm.');
