@@ -21,6 +21,8 @@ export interface Quirks {
   remoteImages: boolean;
   /** Takes a `cache_salt`, but in messages: calls with another salt find nothing of each other's prompts in its cache. */
   saltsCache: boolean;
+  /** What a chat body calls the limit of an answer: OpenAI refuses the older name for models that think. */
+  limitName: 'max_tokens' | 'max_completion_tokens';
   /** How a chat body switches thinking on and off. */
   thinking: 'template' | 'effort' | 'none';
   /** Thinks unless the request says no, as Qwen3 and GLM. Clients of the messages dialect that want no thinking say nothing. */
@@ -63,6 +65,9 @@ function numbersOf(version: string): number[] {
  */
 const THINKS_UNASKED = /qwen-?3|glm-?(?:4\.[5-9]|5)|smollm-?3|kimi-?k2\.[5-9]|nemotron-?3/i;
 
+/** OpenAI's models that think: o1 and GPT-5 and later ones. */
+const OPENAI_THINKS = /(?:^|\/)(?:o\d|gpt-(?:[5-9]|\d\d))/i;
+
 /** The quirks of a server. `engine` and `version` come from its probe, `model` is its own name of the model. */
 export function quirksOf(engine: string, version: string | undefined, model: string): Quirks {
   const known = ENGINES.find((name) => name === engine) ?? 'unknown';
@@ -77,6 +82,7 @@ export function quirksOf(engine: string, version: string | undefined, model: str
     remoteImages: known !== 'ollama',
     // vLLM has it since 0.9, and refuses it with its engine V0, which is gone in 0.11 (vllm PR #17045).
     saltsCache: known === 'sglang' || (known === 'vllm' && (version === undefined || atLeast(version, '0.11.0'))),
+    limitName: known === 'unknown' && OPENAI_THINKS.test(model) ? 'max_completion_tokens' : 'max_tokens',
     // vLLM refuses any chat_template_kwargs for Mistral's own tokenizers (validate_request_params).
     thinking: isMistral && known === 'vllm' ? 'effort' : thinkingSwitch(known),
     thinksUnasked: THINKS_UNASKED.test(model) && !/thinking|instruct|coder/i.test(model),

@@ -171,11 +171,17 @@ const ADJUSTERS = {
 } as const;
 
 function adjustChat(body: Json, { model, quirks }: RequestOptions): Json {
-  const adjusted: Json = { ...body, model };
+  const adjusted: Json = { ...withLimitName(body, quirks), model };
   if (quirks.engine !== 'unknown') adjusted.messages = withTextOfFiles(body.messages);
   if (body.stream === true) adjusted.stream_options = withUsage(body.stream_options);
   applyQuirks(adjusted, body, quirks);
   return adjusted;
+}
+
+function withLimitName(body: Json, { limitName }: Quirks): Json {
+  if (limitName === 'max_tokens' || typeof body.max_tokens !== 'number') return body;
+  const { max_tokens: limit, ...rest } = body;
+  return { [limitName]: limit, ...rest };
 }
 
 /** The options of a stream that asks for usage: the same object when it does already. */

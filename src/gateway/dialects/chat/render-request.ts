@@ -21,7 +21,7 @@ export function renderChatRequest(request: IrRequest, options: RenderOptions): J
   const head: Json[] = system === undefined ? [] : [{ role: 'system', content: system }];
   const messages = [...head, ...renderTurns(turns, { quirks, signer: signerOf(options.model) })];
   const body: Json = { model: options.model, messages, ...request.sampling, ...request.chatOnly };
-  if (options.maxTokens !== undefined) body.max_tokens = options.maxTokens;
+  if (options.maxTokens !== undefined) body[quirks.limitName] = options.maxTokens;
   if (request.stop.length > 0) body.stop = request.stop;
   if (request.stream) {
     body.stream = true;

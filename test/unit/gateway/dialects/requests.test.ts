@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { DialectError, parseInput, translateRequest } from '../../../../src/gateway/dialects/index.ts';
+import {
+  DialectError,
+  parseInput,
+  quirksOf,
+  translateRequest,
+  type Dialect,
+} from '../../../../src/gateway/dialects/index.ts';
 import { at, MISTRAL, OLLAMA, VLLM, WEATHER } from './support.ts';
 
 const options = { model: 'upstream', quirks: VLLM };
@@ -342,6 +348,35 @@ describe('other fields', () => {
     const chat = { model: 'm', messages: [user('x')], max_completion_tokens: 9, stop: 'S' };
     expect(translateRequest('chat', 'messages', chat, options)).toMatchObject({ max_tokens: 9, stop_sequences: ['S'] });
   });
+
+  it.each(['gpt-5', 'gpt-5.6-sol', 'openai/gpt-5-mini', 'o3', 'o4-mini-2025-04-16'])(
+    'have the limit under the one name that OpenAI takes for its %s',
+    (model) => {
+      const sent = (from: Dialect, body: object) =>
+        translateRequest(from, 'chat', body, { model, quirks: quirksOf('unknown', undefined, model) });
+      const messages = [user('x')];
+      for (const body of [
+        sent('messages', { model: 'm', messages, max_tokens: 9 }),
+        sent('responses', { model: 'm', input: 'x', max_output_tokens: 9 }),
+        sent('chat', { model: 'm', messages, max_tokens: 9 }),
+        sent('chat', { model: 'm', messages, max_tokens: 9, max_completion_tokens: 9 }),
+      ]) {
+        expect(body.max_completion_tokens).toBe(9);
+        expect(body).not.toHaveProperty('max_tokens');
+      }
+      expect(sent('chat', { model: 'm', messages })).not.toHaveProperty('max_completion_tokens');
+    },
+  );
+
+  it.each(['gpt-4o', 'gpt-oss-120b', 'openai/gpt-oss-20b', 'o', 'olmo-3', 'Qwen/Qwen3'])(
+    'have the limit under the name that all servers know for %s',
+    (model) => {
+      const body = { model: 'm', messages: [user('x')], max_tokens: 9 };
+      const quirks = quirksOf('unknown', undefined, model);
+      for (const from of ['messages', 'chat'] as const)
+        expect(translateRequest(from, 'chat', body, { model, quirks })).toMatchObject({ max_tokens: 9 });
+    },
+  );
 
   it('continues an answer that the client began, where the engine can', () => {
     const messages = [user('Name a colour.'), { role: 'assistant', content: 'My favourite is' }];
