@@ -45,6 +45,7 @@ describe('the answer of a model', () => {
     ['responses', '{"type":"response.reasoning_text.delta","delta":"hm"}'],
     ['responses', '{"type":"response.reasoning_summary_text.delta","delta":"hm"}'],
     ['messages', '{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"hm"}}'],
+    ['chat', '{"choices":[{"delta":{"reasoning_content":"","reasoning":"hm"}}]}'],
   ] as const)('may begin with thoughts: %s', (dialect, data) => {
     expect(readEvent(dialect, data)).toEqual({ thought: 'hm' });
   });

@@ -79,7 +79,8 @@ function chatPiece(data: Json): Piece {
   const delta = child(data, 'choices', 0, 'delta');
   return piece({
     text: child(delta, 'content'),
-    thought: child(delta, 'reasoning_content') ?? child(delta, 'reasoning'),
+    // Some send both fields, one of them empty.
+    thought: child(delta, 'reasoning_content') || child(delta, 'reasoning'),
     read: child(data, 'usage', 'prompt_tokens'),
     written: child(data, 'usage', 'completion_tokens'),
     error: child(data, 'error', 'message'),
