@@ -43,7 +43,7 @@ export function parseBody(bytes: Buffer): unknown {
 }
 
 /** Fields at the top in which the gateway reads numbers. */
-const READ: ReadonlySet<string> = new Set(['tools', 'thinking', 'prompt']);
+const READ: ReadonlySet<string> = new Set(['tools', 'thinking', 'reasoning', 'prompt']);
 
 function isUnread(name: string, parent: Json, isTop: boolean): boolean {
   return (isTop && !READ.has(name)) || isFreeData(name, parent, isTop);

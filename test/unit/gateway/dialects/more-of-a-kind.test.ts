@@ -439,6 +439,14 @@ describe('thinking, as clients of chat ask for it at other vendors', () => {
   const messages = [{ role: 'user', content: 'q' }];
   const ON = { type: 'enabled', budget_tokens: 2048 };
 
+  it.each(['"reasoning":{"max_tokens":2048.0}', '"thinking":{"type":"enabled","budget_tokens":2.048e3}'])(
+    'has a budget however it is written: %s',
+    (written) => {
+      const body = parseBody(Buffer.from(`{"model":"m",${written}}`)) as object;
+      expect(at(sent('chat', 'messages', { messages, max_tokens: 9000, ...body }), 'thinking')).toEqual(ON);
+    },
+  );
+
   it.each<[object, object, object]>([
     [{ reasoning: { effort: 'high' } }, { output_config: { effort: 'high' } }, { reasoning: { effort: 'high' } }],
     [{ reasoning: { effort: 'none' } }, { thinking: { type: 'disabled' } }, { reasoning: { effort: 'none' } }],
