@@ -49,14 +49,14 @@ export async function admit(deps: ModelRouterDeps, incoming: Incoming): Promise<
   // Checked by `inspectRequest`.
   const body = parsed as Json;
   const model = findModel(deps, principal, inspection.model);
-  if (model.isShared) refuseOfServers(body);
   requireRoute(deps, principal, model, undefined);
   const { history, references } = await readConversation(deps, incoming, inspection);
+  const stored = [...history, ...[...references.values()].flat()];
+  if (model.isShared) refuseOfServers(body, stored);
   // What was stored may have been for a server that may fetch more.
   const referred = remoteMedia([...history, ...references.values()], 'previous_response_id');
   const media = [...remoteMedia(body), ...referred];
   requireMedia(model, media);
-  const stored = [...history, ...[...references.values()].flat()];
   const call: Call = {
     ...incoming,
     promptTokens: stored.reduce((sum, item) => sum + tokensOfItem(item), promptTokens(body, bytes.length)),

@@ -87,12 +87,12 @@ async function countBody(
     const body = parseBody(bytes);
     checkBody(body);
     const model = findModel(deps, principal, body.model);
-    if (model.isShared) refuseOfServers(body);
     open.narrow(body.model);
     requireBudget(deps, client, { principal, dialect, prices: model.prices });
     if (dialect === 'messages') checkMessages(body);
     const stored = dialect === 'responses' ? await storedInput(deps, { principal, hold }, body) : {};
-    const referred = [...(stored.history ?? []), ...(stored.references?.values() ?? [])];
+    const referred = [...(stored.history ?? []), ...(stored.references?.values() ?? [])].flat();
+    if (model.isShared) refuseOfServers(body, referred);
     const media = [...remoteMedia(body), ...remoteMedia(referred, 'previous_response_id')];
     requireMedia(model, media);
     const unable = model.members.flatMap(({ endpoint }) => (mayFetch(endpoint.mediaHosts, media) ? [] : [endpoint]));

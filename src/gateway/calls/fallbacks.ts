@@ -38,10 +38,10 @@ function takes({ members, isShared }: Model, call: Call, asked: Model): boolean 
 }
 
 /** Whether a call to a server of its own tenant may go to one that tenants share. */
-function mayShare({ body, plain }: Call): boolean {
+function mayShare({ body, plain, history, references }: Call): boolean {
   if (plain?.form !== undefined) return false;
   try {
-    refuseOfServers(body);
+    refuseOfServers(body, [...history, ...[...references.values()].flat()]);
     return true;
   } catch (error) {
     if (error instanceof DialectError) return false;

@@ -5,8 +5,8 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Member, Model } from '../balance/model.ts';
 import {
   DialectError,
+  inputToStore,
   isSaidInChat,
-  parseInput,
   type StreamTranslator,
   type TranslationContext,
 } from '../dialects/index.ts';
@@ -196,7 +196,7 @@ async function storeAnswer({ store, ceilings, log }: SendDeps, call: Call, answe
   if (responseId === undefined) return;
   const previous = inspection.previousResponseId;
   try {
-    const input = parseInput(body.input, references);
+    const input = inputToStore(body.input, references);
     await store.put(
       principal,
       responseId,

@@ -45,8 +45,8 @@ export function objectsOf(value: unknown): Json[] {
 }
 
 /** What `change` makes of the items of a list; the same list where it leaves each as it is. */
-export function changedItems(given: unknown[], change: (item: unknown) => unknown[]): unknown[] {
-  const changed = given.flatMap(change);
+export function changedItems(given: unknown[], change: (item: unknown, position: number) => unknown[]): unknown[] {
+  const changed = given.flatMap((item, position) => change(item, position));
   return changed.length === given.length && changed.every((item, at) => item === given[at]) ? given : changed;
 }
 

@@ -40,7 +40,7 @@ export { withState, type ResponseState } from './responses/state.ts';
 export { readAnswer, readAnswerExactly, withoutMark } from './read-answer.ts';
 export { optionalCount, optionalString, parseJson } from './fields.ts';
 export { fieldsForOutside, forOutside, trialsForOutside } from './outside-request.ts';
-export { parseInput } from './responses/parse-items.ts';
+export { inputToStore, parseInput } from './responses/parse-items.ts';
 export { renderItems } from './responses/render-request.ts';
 export { translateRequest, type RequestOptions, withUsage } from './translate-request.ts';
 export { outputTokensIn, translateResponse } from './translate-response.ts';

@@ -11,7 +11,8 @@ export function tidy<T extends HistoryItem>(items: readonly T[], singleCall: boo
     if (item.kind === 'reasoning' && item.callSignature !== undefined) return calls === 0 || !singleCall;
     if (item.kind === 'reasoning')
       return item.text !== '' || (item.redacted ?? item.opaque ?? item.signature) !== undefined;
-    if (item.kind === 'message' || item.kind === 'result' || item.kind === 'tools') return true;
+    if (item.kind === 'message' || item.kind === 'result' || item.kind === 'tools' || item.kind === 'given')
+      return true;
     if (item.text === '') return false;
     return item.text.trim() !== '' || items[position + 1]?.kind !== 'call';
   });

@@ -4,17 +4,17 @@ import { renderChatRequest } from './chat/render-request.ts';
 import { withOwnCallIds } from './call-ids.ts';
 import { estimateTokens, tokensOfItem } from './inspect/estimate-tokens.ts';
 import { invalid } from './errors/dialect-error.ts';
-import { excerpt, objectAt, objectsOf, optionalNumber } from './fields.ts';
+import { changedItems, excerpt, objectAt, objectsOf, optionalNumber } from './fields.ts';
 import { parseMessagesRequest, refuseMcpServers } from './messages/parse-request.ts';
 import { renderMessagesRequest } from './messages/render-request.ts';
 import { historyForVendor } from './messages/vendor-history.ts';
 import { withoutBillingBlock } from './inspect/billing-line.ts';
 import type { Engine, Quirks } from './quirks.ts';
 import { checkImage, ignoresToolChoice } from './refusals.ts';
-import { asksToCompact } from './responses/compaction.ts';
-import { parseInput } from './responses/parse-items.ts';
+import { asksToCompact, compactQuestion } from './responses/compaction.ts';
+import { referenceReader } from './responses/parse-items.ts';
 import { parseResponsesRequest, refuseServerState } from './responses/parse-request.ts';
-import { renderInput, renderResponsesRequest } from './responses/render-request.ts';
+import { renderInput, renderItems, renderResponsesRequest } from './responses/render-request.ts';
 import { inputForVendor, withoutSignatures } from './responses/vendor-input.ts';
 import type { Dialect, HistoryItem, IrRequest, Step, Tool } from './types.ts';
 
@@ -204,12 +204,22 @@ function inputWithHistory(
   input: unknown,
   { history = [], references, quirks }: Pick<RequestOptions, 'history' | 'references' | 'quirks'>,
 ): unknown {
-  const hasReferences = objectsOf(input).some((item) => item.type === 'item_reference');
-  if (hasReferences || asksToCompact(input)) return renderInput([...history, ...parseInput(input, references)], quirks);
-  const given = quirks.checksThoughts ? inputForVendor(input) : withoutSignatures(input);
+  const read = Array.isArray(input) ? resolved(input, { references, quirks }) : input;
+  const given = quirks.checksThoughts ? inputForVendor(read) : withoutSignatures(read);
   if (history.length === 0) return given;
   const own = typeof given === 'string' ? [{ role: 'user', content: given }] : (given ?? []);
   return [...renderInput(history, quirks), ...(own as unknown[])];
+}
+
+/** Input with stored items in place of references to them, and a question in place of the sign of a summary. */
+function resolved(input: unknown[], { references, quirks }: Pick<RequestOptions, 'references' | 'quirks'>): unknown[] {
+  const refer = referenceReader(references);
+  const trigger = asksToCompact(input) ? input.length - 1 : undefined;
+  return changedItems(input, (item, position) => {
+    if (position === trigger) return renderItems([compactQuestion()]);
+    if (!isObject(item) || item.type !== 'item_reference') return [item];
+    return renderInput(refer(item, `input[${position}]`), quirks);
+  });
 }
 
 function adjustMessages(body: Json, options: RequestOptions): Json {

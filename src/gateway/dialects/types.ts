@@ -57,7 +57,12 @@ export type Step = InputItem | OutputItem | ResultItem;
 /** Tools that a client of responses adds in the middle of a conversation, as it declared them. */
 type ToolsItem = { kind: 'tools'; tools: Json[]; id?: string };
 
-export type HistoryItem = Step | ToolsItem;
+export type ParsedItem = Step | ToolsItem;
+
+/** An item that says more than there is a form for, as the client or its server wrote it: servers of responses read it. */
+type GivenItem = { kind: 'given'; item: Json; id?: string };
+
+export type HistoryItem = ParsedItem | GivenItem;
 
 /** How the client declared a tool that is more than a plain function of the same name. */
 export type ToolOrigin =

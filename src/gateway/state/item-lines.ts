@@ -11,12 +11,12 @@ export function writeItems(items: readonly HistoryItem[]): string {
   return items.map(({ id, ...item }) => JSON.stringify(id === undefined ? item : { id, ...item })).join('\n');
 }
 
-/** Schemas of tools keep their numbers as they were written. All else that has numbers of others is text here. */
+/** Schemas of tools, and items as they were given, keep their numbers as they were written. All others are text here. */
 export function readItems(lines: string): HistoryItem[] {
   const json = `[${lines.replaceAll('\n', ',')}]`;
   const items = JSON.parse(json) as HistoryItem[];
-  if (!items.some(({ kind }) => kind === 'tools')) return items;
-  return withExactNumbers(items, json, (name) => name === 'tools') as HistoryItem[];
+  if (!items.some(({ kind }) => kind === 'tools' || kind === 'given')) return items;
+  return withExactNumbers(items, json, (name) => name === 'tools' || name === 'item') as HistoryItem[];
 }
 
 function* linesOf(text: string): Generator<string> {

@@ -225,6 +225,21 @@ describe('a call that its model cannot take', () => {
     expect((await ask(gateway)).status).toBe(200);
   });
 
+  it('takes no such field out of what was stored either', async () => {
+    const responses = { engine: 'unknown', dialects: ['responses'] } as const;
+    const { gateway, engines } = await models({
+      small: { ...responses, annotations: FALLS, namespace: CALLER.namespace },
+      large: responses,
+    });
+    const send = (body: object) => post(gateway, 'responses', { model: 'small', ...body });
+    const content = [{ type: 'image_embeds', image_embeds: 'gAJ9cQA=' }];
+    const { id } = (await (await send({ input: [{ role: 'user', content }] })).json()) as { id: string };
+    engines.small.behave({ kind: 'status', status: 500 });
+    expect((await send({ input: 'x', previous_response_id: id })).status).toBe(500);
+    expect(engines.large.received).toEqual([]);
+    expect((await send({ input: 'x' })).status).toBe(200);
+  });
+
   it('goes nowhere after its first byte', async () => {
     const { gateway, engines } = await models({ small: { annotations: FALLS }, large: {} });
     engines.small.behave({ kind: 'break', reply: { text: 'Hello there' }, events: 2 });

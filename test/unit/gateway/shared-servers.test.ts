@@ -2,6 +2,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { formOf, FORM_TYPE, textPart } from '../../support/ambiguous-bodies.ts';
 import { gatewayTo, gatewayToOwn, post } from '../../support/model-gateway.ts';
+import { startEngine } from '../../support/scripted-engine.ts';
 
 const ANSWER = { contentType: 'application/json', body: '{"choices":[],"data":[],"results":[]}' };
 const PLAIN = { '/v1/completions': ANSWER, '/v1/embeddings': ANSWER, '/v1/audio/transcriptions': ANSWER };
@@ -82,6 +83,29 @@ it('a tenant decides for a server of its own, but not as a proxy of the operator
   for (const [path, fields] of WAYS) expect([path, (await chat(fields)).status]).toEqual([path, 200]);
   for (const [path, fields] of OF_PROXIES) expect([path, (await chat(fields)).status]).toEqual([path, 400]);
 });
+
+it.each(['responses', 'responses/input_tokens'])(
+  'what was stored of a call to a server of its own is refused, too: %s',
+  async (route) => {
+    const responses = { engine: 'unknown', dialects: ['responses'] } as const;
+    const started = await gatewayToOwn(responses);
+    const shared = await startEngine({ ...responses, models: ['all'] });
+    running.push(started, shared);
+    const { gateway, engines } = started;
+    gateway.cluster.serve({ name: 'of-all', ports: [shared.port] });
+    await gateway.ready('all');
+    const content = [{ type: 'image_embeds', image_embeds: 'gAJ9cQA=' }];
+    const first = await post(gateway, 'responses', { model: 'tiny', input: [{ role: 'user', content }] });
+    const { id } = (await first.json()) as { id: string };
+    const next = { input: 'x', previous_response_id: id };
+    const own = await post(gateway, 'responses', { model: 'tiny', ...next });
+    expect([first.status, own.status]).toEqual([200, 200]);
+    expect(JSON.stringify(engines[0]?.received[1]?.body)).toContain('gAJ9cQA=');
+    const refused = await post(gateway, route, { model: 'all', ...next });
+    expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining("'image_embeds'")]);
+    expect(shared.received).toEqual([]);
+  },
+);
 
 it('what a template or an extension gets otherwise goes through', async () => {
   const started = await gatewayTo(ENGINE);

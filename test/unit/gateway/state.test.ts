@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { observeBody } from '../../../src/gateway/dialects/index.ts';
 import { MemoryStore } from '../../../src/gateway/state/response-store.ts';
 import { CALLER, eventually, gatewayTo, post, startGateway, type TestGateway } from '../../support/model-gateway.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from '../../support/scripted-engine.ts';
@@ -145,6 +146,68 @@ describe.each(ENGINES)('stored responses over %s', (_name, options) => {
     expect(await response.json()).toMatchObject({
       error: { code: 'previous_response_not_found', param: 'previous_response_id' },
     });
+  });
+});
+
+describe('what only a server of responses reads', () => {
+  const PDF = { type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0=' };
+  const input = [{ role: 'user', content: [PDF, { type: 'input_text', text: 'Sum it up' }] }];
+  const later = [{ type: 'item_of_tomorrow', ratio: 1 }];
+  let vendor: Awaited<ReturnType<typeof gatewayTo>>;
+
+  beforeAll(async () => {
+    vendor = await gatewayTo({ engine: 'unknown', dialects: ['chat', 'responses'] });
+  });
+  afterAll(() => vendor.close());
+
+  async function create(body: object): Promise<Answer> {
+    const response = await post(vendor.gateway, 'responses', { model: 'tiny', ...body });
+    expect(response.status).toBe(200);
+    return (await response.json()) as Answer;
+  }
+
+  const received = (): unknown[] => {
+    const body = vendor.engines[0]?.received.at(-1)?.body as { input?: unknown[] } | undefined;
+    return body?.input ?? [];
+  };
+
+  it('is stored with the answer, and continues the conversation there as it was', async () => {
+    const first = await create({ input });
+    const second = await create({ input: later, previous_response_id: first.id });
+    expect(received()).toEqual([...input, expect.objectContaining({ role: 'assistant' }), ...later]);
+    await create({ input: 'And?', previous_response_id: second.id });
+    expect(received()).toHaveLength(5);
+    expect(received()[0]).toEqual(input[0]);
+    const page = await fetch(`${vendor.gateway.base}/v1/responses/${second.id}/input_items`);
+    expect(await page.json()).toMatchObject({ data: later });
+  });
+
+  it('stays as it is beside a reference to a stored item', async () => {
+    const { output } = await create({ input: 'Hello' });
+    const id = output[0]?.id;
+    await create({ input: [{ role: 'user', content: 'Hello' }, { type: 'item_reference', id }, ...input, ...later] });
+    expect(received()).toEqual([
+      { role: 'user', content: 'Hello' },
+      expect.objectContaining({ id, role: 'assistant' }),
+      ...input,
+      ...later,
+    ]);
+  });
+
+  it('is stored of an answer, too', () => {
+    const output = [{ type: 'item_of_tomorrow', id: 'i' }, { type: 'message', content: [] }, { text: 'of no type' }];
+    const { items } = observeBody('responses', Buffer.from(JSON.stringify({ id: 'r', output })));
+    expect(items).toEqual([{ kind: 'given', id: 'i', item: output[0] }]);
+  });
+
+  it('is refused by its name where a conversation goes on at another server', async () => {
+    const { id } = await create({ input });
+    const engine = await startEngine({ engine: 'tgi', models: ['other'] });
+    vendor.gateway.cluster.serve({ name: 'other-server', ports: [engine.port] });
+    await vendor.gateway.ready('other');
+    const refused = await post(vendor.gateway, 'responses', { model: 'other', input: 'x', previous_response_id: id });
+    expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('application/pdf')]);
+    await engine.close();
   });
 });
 

@@ -29,6 +29,7 @@ export function tokensOfItems(items: readonly OutputItem[]): number {
 
 /** Estimates the tokens of one item of a conversation. */
 export function tokensOfItem(item: HistoryItem): number {
+  if (item.kind === 'given') return promptTokens({ input: [item.item] }, Buffer.byteLength(JSON.stringify(item.item)));
   if (item.kind === 'tools') return TOKENS_PER_TOOL * item.tools.length + tokensOfText(JSON.stringify(item.tools));
   if (item.kind !== 'message' && item.kind !== 'result') return TOKENS_PER_MESSAGE + tokensOfItems([item]);
   return item.parts.reduce(

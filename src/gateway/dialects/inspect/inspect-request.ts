@@ -115,11 +115,18 @@ export function refuseOfProxies(body: Json): void {
   );
 }
 
-/** Throws DialectError 400 for a field by which a caller would decide for the others at a server. */
-export function refuseOfServers(body: Json): void {
+/**
+ * Throws DialectError 400 for a field by which a caller would decide for the others at a server.
+ *
+ * @param stored what the body continues
+ */
+export function refuseOfServers(body: Json, stored: readonly HistoryItem[] = []): void {
   const variables = isObject(body[TEMPLATE_VARIABLES]) ? body[TEMPLATE_VARIABLES] : {};
   const found =
-    firstOf(body, OF_SERVERS) ?? firstOf(variables, OF_TEMPLATES, TEMPLATE_VARIABLES) ?? tensorsIn(body, true);
+    firstOf(body, OF_SERVERS) ??
+    firstOf(variables, OF_TEMPLATES, TEMPLATE_VARIABLES) ??
+    tensorsIn(body, true) ??
+    tensorsIn(stored, false);
   if (found === undefined) return;
   throw unsupported(
     found,

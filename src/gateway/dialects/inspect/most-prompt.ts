@@ -28,6 +28,7 @@ export function mostOfPrompt(body: Json, bytes: number): number {
 
 /** The tokens at most of an item that was stored. */
 export function mostOfItem(item: HistoryItem): number {
+  if (item.kind === 'given') return mostOfPrompt({ input: [item.item] }, Buffer.byteLength(JSON.stringify(item.item)));
   const text = tokensOfItem(item) * MOST_TO_ESTIMATE;
   if (item.kind !== 'message' && item.kind !== 'result') return text;
   const images = item.parts.flatMap((part) => (part.type === 'image' ? [part.url] : []));

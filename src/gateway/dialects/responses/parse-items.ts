@@ -3,7 +3,7 @@ import { DialectError, invalid, unsupported } from '../errors/dialect-error.ts';
 import { arrayAt, excerpt, objectAt, objectsOf, optionalString, stringAt, textValue } from '../fields.ts';
 import { decodeReasoning } from '../encrypted-content.ts';
 import { argumentsOf } from '../tool-arguments.ts';
-import type { HistoryItem, Part, ReasoningItem, Step } from '../types.ts';
+import type { HistoryItem, ParsedItem, Part, ReasoningItem, Step } from '../types.ts';
 import { asksToCompact, compactQuestion } from './compaction.ts';
 import { wireName } from './tools.ts';
 import { textFile } from '../text-files.ts';
@@ -13,27 +13,61 @@ export type References = ReadonlyMap<string, readonly HistoryItem[]>;
 
 /** The `input` of a responses body in the internal form. Throws DialectError. */
 export function parseInput(input: unknown, references: References | undefined): HistoryItem[] {
+  return readInput(input, references, parseItem);
+}
+
+/** The same to be stored: what is for servers of responses stays as it is. Throws DialectError. */
+export function inputToStore(input: unknown, references: References | undefined): HistoryItem[] {
+  return readInput(input, references, (item, path) => {
+    try {
+      return parseItem(item, path);
+    } catch (error) {
+      if (error instanceof DialectError) return [givenItem(item)];
+      throw error;
+    }
+  });
+}
+
+export function givenItem(item: Json): HistoryItem {
+  return { kind: 'given', item, ...idOf(item) };
+}
+
+/** A stored item in the internal form. Throws DialectError for what it has no form for. */
+export function parseStored(item: HistoryItem): readonly ParsedItem[] {
+  return item.kind === 'given' ? parseItem(item.item, 'previous_response_id') : [item];
+}
+
+/** Reads references to stored items. Throws DialectError for one that comes again, or is of no stored item. */
+export function referenceReader(references: References | undefined) {
+  const referred = new Set<string>();
+  return (item: Json, path: string): readonly HistoryItem[] => {
+    // Without repeats, references are bounded by what the store has of a key. OpenAI refuses repeats too.
+    const id = stringAt(item.id, `${path}.id`);
+    if (referred.has(id)) throw invalid(`${path}.id`, 'expected each item to be referenced once');
+    referred.add(id);
+    return resolve(id, path, references);
+  };
+}
+
+function readInput(
+  input: unknown,
+  references: References | undefined,
+  read: (item: Json, path: string) => readonly HistoryItem[],
+): HistoryItem[] {
   if (input === undefined || input === null) return [];
   if (typeof input === 'string') return [{ kind: 'message', role: 'user', parts: [{ type: 'text', text: input }] }];
-  const referred = new Set<string>();
+  const refer = referenceReader(references);
   const all = arrayAt(input, 'input');
   const question = asksToCompact(input) ? [compactQuestion()] : [];
   const items = all.slice(0, all.length - question.length).flatMap((value, position) => {
     const path = `input[${position}]`;
     const item = objectAt(value, path);
-    if (item.type === 'item_reference') {
-      // Without repeats, references are bounded by what the store has of a key. OpenAI refuses repeats too.
-      const id = stringAt(item.id, `${path}.id`);
-      if (referred.has(id)) throw invalid(`${path}.id`, 'expected each item to be referenced once');
-      referred.add(id);
-      return resolve(id, path, references);
-    }
-    return parseItem(item, path);
+    return item.type === 'item_reference' ? refer(item, path) : read(item, path);
   });
   return [...items, ...question];
 }
 
-function parseItem(item: Json, path: string): readonly HistoryItem[] {
+function parseItem(item: Json, path: string): readonly ParsedItem[] {
   const id = idOf(item);
   switch (item.type) {
     case undefined:

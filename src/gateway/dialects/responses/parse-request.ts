@@ -14,7 +14,7 @@ import {
 import type { HistoryItem, IrRequest, Step, ToolChoice } from '../types.ts';
 import { chosenAmong, parseResponsesChoice } from './choice.ts';
 import { asksToCompact } from './compaction.ts';
-import { parseInput, type References } from './parse-items.ts';
+import { parseInput, parseStored, type References } from './parse-items.ts';
 import { isDispensable, offeredTools } from './tools.ts';
 
 const RESPONSES_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
@@ -30,7 +30,7 @@ export function parseResponsesRequest(
   const text = optionalObject(body.text, 'text');
   const effort = optionalString(optionalObject(body.reasoning, 'reasoning')?.effort);
   const instructions = optionalString(body.instructions);
-  const items = [...(stored.history ?? []), ...parseInput(body.input, stored.references)];
+  const items = [...(stored.history ?? []), ...parseInput(body.input, stored.references)].flatMap(parseStored);
   const offered = offeredTools(body, items);
   const tools = among?.(offered) ?? offered;
   if (tools.length === 0) refuseForced(toolChoice, body.tools);

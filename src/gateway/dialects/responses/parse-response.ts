@@ -5,7 +5,7 @@ import { DialectError } from '../errors/dialect-error.ts';
 import type { HistoryItem, IrResponse, OutputItem } from '../types.ts';
 import { argumentsOf, withoutNull } from '../tool-arguments.ts';
 import { parseUsage } from '../usage.ts';
-import { parseReasoningItem } from './parse-items.ts';
+import { givenItem, parseReasoningItem } from './parse-items.ts';
 import { wireName } from './tools.ts';
 import { parseVendorItem } from './vendor-items.ts';
 
@@ -61,14 +61,16 @@ function argumentsIn({ type, arguments: given, input }: Json): string {
   return isObject(given) ? argumentsOf(given) : withoutNull(textValue(given));
 }
 
+const OF_ANSWERS = new Set(['message', 'reasoning', 'function_call', 'custom_tool_call']);
+
 /** An output item that is to be stored, also one of a tool of OpenAI's: what the client answers belongs to it. */
 export function parseStoredItem(item: Json): HistoryItem[] {
   const output = parseOutputItem(item);
-  if (output.length > 0) return output;
+  if (output.length > 0 || typeof item.type !== 'string' || OF_ANSWERS.has(item.type)) return output;
   try {
-    return parseVendorItem(item, 'output') ?? [];
+    return parseVendorItem(item, 'output') ?? [givenItem(item)];
   } catch (error) {
-    if (error instanceof DialectError) return [];
+    if (error instanceof DialectError) return [givenItem(item)];
     throw error;
   }
 }

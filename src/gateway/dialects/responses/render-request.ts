@@ -75,6 +75,8 @@ function renderItem(item: HistoryItem, position: number): Json {
       return assistantMessage(idOf(item, position), { type: 'refusal', refusal: item.text });
     case 'call':
       return { type: 'function_call', call_id: item.callId, name: item.name, arguments: argumentText(item.arguments) };
+    case 'given':
+      return item.item;
     case 'tools':
       return { type: 'additional_tools', role: 'developer', tools: item.tools };
     case 'result':

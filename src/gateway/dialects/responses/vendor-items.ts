@@ -1,7 +1,7 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, optionalString, stringAt, textValue } from '../fields.ts';
 import { argumentsOf } from '../tool-arguments.ts';
-import type { HistoryItem, Part } from '../types.ts';
+import type { ParsedItem, Part } from '../types.ts';
 import { parseCompaction } from './compaction.ts';
 import { ownToolOfCall } from './own-tools.ts';
 import { namesOfTools } from './tools.ts';
@@ -71,7 +71,7 @@ const SILENT = new Set<unknown>([
  * Items of earlier answers that OpenAI's own tools made, as calls and results like any other. Agents replay them when
  * they change the model in a session. Undefined for kinds that are not known.
  */
-export function parseVendorItem(item: Json, path: string): HistoryItem[] | undefined {
+export function parseVendorItem(item: Json, path: string): ParsedItem[] | undefined {
   const type = textValue(item.type);
   const id = typeof item.id === 'string' ? { id: item.id } : {};
   if (SILENT.has(type)) return [];
@@ -102,7 +102,7 @@ function callIdOf(item: Json, path: string): string {
   return optionalString(item.call_id) ?? stringAt(item.id, `${path}.call_id`);
 }
 
-function pairOf(callId: string, ran: Ran | undefined): HistoryItem[] {
+function pairOf(callId: string, ran: Ran | undefined): ParsedItem[] {
   if (ran === undefined) return [];
   const { name, input, output } = ran;
   const text = typeof input === 'string' ? input : argumentsOf(input);
@@ -113,8 +113,8 @@ function pairOf(callId: string, ran: Ran | undefined): HistoryItem[] {
 }
 
 /** The tools that a search found, and for the model their names. */
-function parseFound({ tools, call_id: callId }: Json, id: { id?: string }): HistoryItem[] {
-  const found: HistoryItem = { kind: 'tools', tools: objectsOf(tools), ...id };
+function parseFound({ tools, call_id: callId }: Json, id: { id?: string }): ParsedItem[] {
+  const found: ParsedItem = { kind: 'tools', tools: objectsOf(tools), ...id };
   if (typeof callId !== 'string') return [found];
   const names = namesOfTools(tools).map(({ name, description }) => `${name}: ${description}`);
   const text = names.length === 0 ? 'No tool was found.' : `These tools can be called now:\n${names.join('\n')}`;

@@ -70,8 +70,10 @@ describe('numbers as they were written', () => {
     }
   });
 
-  it('stay so in the tools of a stored conversation', () => {
-    const line = `{"kind":"tools","tools":[{"parameters":{"maximum":${BIG},"multipleOf":1.0}}]}`;
+  it.each([
+    `{"kind":"tools","tools":[{"parameters":{"maximum":${BIG},"multipleOf":1.0}}]}`,
+    `{"id":"i","kind":"given","item":{"type":"item_of_tomorrow","id":"i","at":[${BIG},1.0]}}`,
+  ])('stay so in a stored conversation: %s', (line) => {
     expect(writeItems(readItems(line))).toBe(line);
   });
 });
