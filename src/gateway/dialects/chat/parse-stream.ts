@@ -3,6 +3,7 @@ import { signatureOfCall } from '../call-signature.ts';
 import { objectsOf, optionalNumber, textValue } from '../fields.ts';
 import { GAVE_UP, isGivenUp, isReason, stopOfChat } from '../stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
+import { isDone } from '../stream/sse-reader.ts';
 
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
 import { countedWith, laterUsage, parseUsage } from '../usage.ts';
@@ -23,7 +24,7 @@ export class ChatStreamParser {
   }
 
   event(data: string): void {
-    if (data === '[DONE]') {
+    if (isDone(data)) {
       this.#sink.finish();
       return;
     }

@@ -2,6 +2,7 @@ import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, optionalNumber, optionalString, textValue } from '../fields.ts';
 import { GAVE_UP, stopOfResponses } from '../stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
+import { isDone } from '../stream/sse-reader.ts';
 import type { OutputItem } from '../types.ts';
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../usage.ts';
@@ -26,7 +27,7 @@ export class ResponsesStreamParser {
   }
 
   event(data: string): void {
-    if (data === '[DONE]') return;
+    if (isDone(data)) return;
     const event = readEvent(data, this.#sink);
     if (event === undefined) return;
     if (isErrorObject(event)) {

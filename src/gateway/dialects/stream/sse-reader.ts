@@ -10,6 +10,14 @@ const MAX_PIECES = 4096;
 /** A string, without its characters. */
 const PIECE_BYTES = 32;
 
+/** Characters of the end of a stream, with some white space. */
+const DONE_MAX = 16;
+
+/** Whether the data of an event is the end of a stream of OpenAI's. Some servers write white space around it. */
+export function isDone(data: string): boolean {
+  return data.length < DONE_MAX && data.trim() === '[DONE]';
+}
+
 /**
  * Calls back with the data of each event in bytes cut anywhere. Skips comments, and `event:`, which `type` repeats. The
  * field `error:`, which builds of llama.cpp before October 2025 send, becomes an error event.

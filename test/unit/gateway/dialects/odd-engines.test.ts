@@ -131,6 +131,17 @@ describe('the name of a tool', () => {
   });
 });
 
+describe('the end of a stream of chat', () => {
+  it.each(['[DONE] ', ' [DONE]', '[DONE]\t'])('may have white space around it: %j', (done) => {
+    const answer = receive(
+      'chat',
+      'messages',
+      `${ROLE}${chunk({ content: 'x' })}${chunk({}, 'stop')}data: ${done}\n\n`,
+    );
+    expect([answer.text, answer.stop]).toEqual(['x', 'end_turn']);
+  });
+});
+
 describe('a mark of byte order', () => {
   const stream = ROLE + chunk({ content: 'Hi' }) + chunk({}, 'stop') + DONE;
 
