@@ -12,6 +12,8 @@ const NAME = /^[a-z0-9][a-z0-9.-]*$/i;
 const NAME_BEFORE_PORT = /^[a-z][a-z0-9.-]*$/i;
 /** What a line number follows. */
 const SOURCE = /\.(?:py|pyx|cu|cc|cpp|h|rs|go|js|ts|jinja2?|json|ya?ml)$/i;
+/** An id of a call, as Kimi writes them: `functions.search:12`. */
+const CALL = /^functions\./;
 /** A member of a body: `tools.0.function.parameters.properties.local`. */
 const MEMBER = /^(?:body\.)?(?:messages|tools|input|system|content|choices)\.\d+\.|(?:^|\.)properties\./i;
 const VERSION = /^v\d+(?:\.\d+)*$/;
@@ -78,7 +80,7 @@ function withoutHost(part: string, isHost: boolean): string {
 /** Whether a name and a number are a host and its port: `vllm.team-a:80`, `gpu-node-3:29500`. Not `line:12`. */
 function isBeforePort(name: string, port: string): boolean {
   if (!NAME_BEFORE_PORT.test(name)) return false;
-  if (name.includes('.')) return !SOURCE.test(name);
+  if (name.includes('.')) return !SOURCE.test(name) && !CALL.test(name);
   return /^localhost$/i.test(name) || (port.length > 3 && name.includes('-') && /\d/.test(name));
 }
 
