@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -13,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starts runs functions on the main thread. A program gets HUP when the thread that started it ends, so this thread must
-// be one that lasts (prctl(2), PR_SET_PDEATHSIG).
+// starts runs functions on the main thread. A program with a terminal gets HUP when the thread that started it ends, so
+// this thread must be one that lasts (prctl(2), PR_SET_PDEATHSIG).
 var starts = make(chan func())
 
 func start(command *exec.Cmd) error {
@@ -28,7 +29,9 @@ type program struct {
 	pid int
 	// Of a terminal, else nil.
 	master *os.File
-	once   sync.Once
+	// Our ends of its stdout and stderr, without a terminal.
+	outputs []*os.File
+	once    sync.Once
 }
 
 func (p *program) resize(columns, rows uint16) {
@@ -48,19 +51,36 @@ func (p *program) abandon() {
 	p.once.Do(p.hangUp)
 }
 
-// hangUp ends the session: HUP, two seconds later TERM, and then KILL. Programs that were told to outlive their terminal
-// do: those that made a session of their own, and those that ignore HUP, as under nohup, get no further signal.
+// hangUp ends the session: HUP, two seconds later TERM, and then KILL. Programs that were told to outlive it do: those that
+// made a session of their own, those that ignore HUP, as under nohup, and those without a terminal that do not write to
+// the session. src/ssh/session/signal-script.ts does the same by exec, and says why.
 func (p *program) hangUp() {
-	signalAll(members(p.pid), syscall.SIGHUP)
+	defer closeAll(p.outputs...)
+	signalAll(p.bound(), syscall.SIGHUP)
 	for _, next := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		for range 20 {
-			if len(mortal(members(p.pid))) == 0 {
+			if len(mortal(p.bound())) == 0 {
 				return
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		signalAll(mortal(members(p.pid)), next)
+		signalAll(mortal(p.bound()), next)
 	}
+}
+
+// bound are the processes of the session that end with it.
+func (p *program) bound() []int {
+	all := members(p.pid)
+	if p.master != nil {
+		return all
+	}
+	var streams []os.FileInfo
+	for _, output := range p.outputs {
+		if info, err := output.Stat(); err == nil {
+			streams = append(streams, info)
+		}
+	}
+	return slices.DeleteFunc(all, func(pid int) bool { return !writesTo(pid, streams) })
 }
 
 func signalAll(pids []int, number syscall.Signal) {
@@ -87,6 +107,17 @@ func members(session int) []int {
 		}
 	}
 	return found
+}
+
+// writesTo answers whether stdout or stderr of a process is one of the pipes.
+func writesTo(pid int, pipes []os.FileInfo) bool {
+	for _, descriptor := range []string{"1", "2"} {
+		info, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/fd/" + descriptor)
+		if err == nil && slices.ContainsFunc(pipes, func(pipe os.FileInfo) bool { return os.SameFile(pipe, info) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // mortal are those that HUP ends.
@@ -224,18 +255,19 @@ func (c *channel) runProgram(request openRequest) error {
 	if err != nil {
 		return err
 	}
+	attributes := &syscall.SysProcAttr{Setsid: true}
+	if request.Terminal != nil {
+		attributes.Setctty = true
+		attributes.Pdeathsig = syscall.SIGHUP
+	}
 	command := &exec.Cmd{
-		Path:       request.Argv[0],
-		Args:       request.Argv,
-		Stdin:      own.theirs[0],
-		Stdout:     own.theirs[1],
-		Stderr:     own.theirs[2],
-		ExtraFiles: own.theirs[3:],
-		SysProcAttr: &syscall.SysProcAttr{
-			Setsid:    true,
-			Setctty:   request.Terminal != nil,
-			Pdeathsig: syscall.SIGHUP,
-		},
+		Path:        request.Argv[0],
+		Args:        request.Argv,
+		Stdin:       own.theirs[0],
+		Stdout:      own.theirs[1],
+		Stderr:      own.theirs[2],
+		ExtraFiles:  own.theirs[3:],
+		SysProcAttr: attributes,
 	}
 	if err := start(command); err != nil {
 		own.close()
@@ -243,6 +275,9 @@ func (c *channel) runProgram(request openRequest) error {
 	}
 	closeAll(own.theirs...)
 	running := &program{pid: command.Process.Pid, master: own.terminalEnd}
+	if request.Terminal == nil {
+		running.outputs = []*os.File{own.stdout, own.stderr}
+	}
 	// Before the gateway hears of the program: a size or a signal that comes then is for it.
 	isWanted := c.join(running)
 	c.link.send(frameOpened, c.id, binary.BigEndian.AppendUint32(nil, uint32(running.pid)))

@@ -68,12 +68,18 @@ async function sendScript(stream: ExecStream, given: Launch, target: PodTarget):
   stream.stdin.write(encodeLine(sessionScript(launch, target.tools)));
 }
 
-/** Ends a session, that of the leader where one is given. Tries for half a minute. Never rejects. */
-async function hangUp(endpoint: StreamEndpoint, target: PodTarget, session: string, leader?: number): Promise<void> {
+/** Ends a session. Tries for half a minute. Never rejects. */
+async function hangUp(
+  endpoint: StreamEndpoint,
+  target: PodTarget,
+  { session, terminal }: Pick<Launch, 'session' | 'terminal'>,
+  leader?: number,
+): Promise<void> {
+  const script = hangUpScript(session, { tools: target.tools, terminal: terminal !== undefined, leader });
   for (let attempt = 0; attempt < HANG_UP_TRIES; attempt += 1) {
     try {
       const limit = AbortSignal.timeout(HANG_UP_TIMEOUT_MS);
-      const exit = await runScript(endpoint, target, hangUpScript(session, target.tools, leader), limit);
+      const exit = await runScript(endpoint, target, script, limit);
       // `failed`: the container is gone or has no shell, so there is nothing to end.
       if (exit.kind !== 'lost') return;
     } catch (error) {
@@ -125,7 +131,7 @@ export async function startInPod(
     },
     hangUp: () => {
       stream.close();
-      return hangUp(endpoint, target, launch.session);
+      return hangUp(endpoint, target, launch);
     },
   };
 }
@@ -138,7 +144,7 @@ async function startOnLink(
   link: DirectLink,
 ): Promise<PodProcess> {
   const launch = launchOf(what);
-  const { session, terminal } = launch;
+  const { terminal } = launch;
   const script = encodeLine(sessionScript({ ...launch, endMarker: undefined }, true));
   const channel = link.open({
     argv: DIRECT_LAUNCHER,
@@ -165,7 +171,7 @@ async function startOnLink(
     hangUp: async () => {
       channel.close();
       // The helper is gone then, and its programs may not be.
-      if (link.wasLost) await hangUp(endpoint, target, session, pid);
+      if (link.wasLost) await hangUp(endpoint, target, launch, pid);
     },
   };
 }

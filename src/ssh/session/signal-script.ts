@@ -25,32 +25,61 @@ _leader() {
 }`;
 }
 
+export interface HangUp {
+  tools: boolean;
+  terminal: boolean;
+  /** The leader of a session of the direct way, which may be any program. */
+  leader?: number | undefined;
+}
+
+/** Whether _p holds stdout or stderr of the session, as the leader has them, or as it had them while it lived. */
+const WRITES = `
+_is_stream() { [ -p $1 ] || [ -S $1 ]; }
+_writes() {
+  _s=/proc/$_root/fd
+  if _is_stream $_s/1 || _is_stream $_s/2; then
+    for _f in /proc/$_p/fd/1 /proc/$_p/fd/2; do
+      _is_stream $_f || continue
+      [ $_f -ef $_s/1 ] || [ $_f -ef $_s/2 ] && return 0
+    done
+    return 1
+  fi
+  case "$_w " in *" $_p "*) ;; *) return 1;; esac
+}`;
+
 /**
  * Ends a session: its processes, which our variable marks, get HUP, two seconds later TERM, and then KILL. Programs that
- * were told to outlive their terminal do: setsid and tmux make a session of their own, and a process that ignores HUP
- * (nohup) gets no further signal.
+ * were told to outlive it do: setsid and tmux make a session of their own, and a process that ignores HUP (nohup) gets no
+ * further signal. sshd ends only what has a terminal, and closes the streams of other programs. So a program without a
+ * terminal is ended only where it writes to these: servers of editors run under nohup, and Node resets HUP. Our shell,
+ * which leads a session by exec, always ends.
  */
-export function hangUpScript(session: string, tools: boolean, leader?: number): string {
+export function hangUpScript(session: string, { tools, terminal, leader }: HangUp): string {
   const grep = tools ? `${BUSYBOX} grep` : 'grep';
   const sleep = tools ? `${BUSYBOX} sleep` : 'sleep';
-  return `${leaderFunction(leader)}
+  const ours = leader === undefined ? '[ $_p = $_root ] || ' : '';
+  return `${leaderFunction(leader)}${WRITES}
 _pids() {
   _l=; for _f in $(${grep} -ls ${SESSION_VARIABLE}=${session} /proc/[0-9]*/environ); do
     _p=\${_f#/proc/}; _l="$_l \${_p%/environ}"
   done
   for _p in $_l; do _leader $_p && _root=$_o; done
   _m=; [ -z "$_root" ] && return
-  for _f in /proc/[0-9]*; do
-    read -r _t <$_f/stat 2>/dev/null || continue; set -- \${_t##*) }
-    [ "$4" = "$_root" ] && [ "$1" != Z ] && _m="$_m \${_f#/proc/}"
+  for _d in /proc/[0-9]*; do
+    read -r _t <$_d/stat 2>/dev/null || continue; set -- \${_t##*) }
+    [ "$4" = "$_root" ] && [ "$1" != Z ] || continue
+    _p=\${_d#/proc/}
+    ${terminal ? '' : `${ours}_writes || continue`}
+    _m="$_m $_p"
   done
+  _w=$_m
 }
 _mortal() {
   _x=; for _p in $_m; do
     while read -r _k _v; do case $_k in SigIgn:) case $_v in *[13579bdf]) ;; *) _x="$_x $_p";; esac; break;; esac; done </proc/$_p/status 2>/dev/null
   done
 }
-_root=; _pids; [ -z "$_m" ] || kill -HUP $_m 2>/dev/null
+_root=; _w=; _pids; [ -z "$_m" ] || kill -HUP $_m 2>/dev/null
 for _g in TERM KILL; do
   _i=0; while [ $_i -lt 10 ]; do _pids; _mortal; [ -z "$_x" ] && exit 0; ${sleep} 0.2; _i=$((_i+1)); done
   kill -$_g $_x 2>/dev/null

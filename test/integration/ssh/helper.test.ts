@@ -154,12 +154,16 @@ withGo('the helper in an instance', () => {
     server.close();
   });
 
+  const TERMINAL = { columns: 80, rows: 24 };
+
+  // The gateway ends what a killed helper leaves without a terminal: sessions.test.ts.
   it.each([
-    ['the connection ends', (link: DirectLink) => link.close()],
-    ['the helper is killed', () => helper.child.kill('SIGKILL')],
-  ])('programs end when %s', async (_when, act) => {
+    ['the connection ends', undefined, (link: DirectLink) => link.close()],
+    ['the connection of a terminal ends', TERMINAL, (link: DirectLink) => link.close()],
+    ['the helper of a terminal is killed', TERMINAL, () => helper.child.kill('SIGKILL')],
+  ])('programs end when %s', async (_when, terminal, act) => {
     const link = await helper.link();
-    const channel = program(link, 'echo up; exec sleep 4000');
+    const channel = program(link, 'echo up; exec sleep 4000', terminal);
     const pid = await channel.opened;
     await once(channel.stdout, 'data');
     act(link);
@@ -186,6 +190,19 @@ withGo('the helper in an instance', () => {
     expect(await helper.exit).toBe(0);
     expect(isGone(immortal)).toBe(false);
     process.kill(immortal, 'SIGKILL');
+  });
+
+  it('leaves a program that writes elsewhere, though HUP would end it, and ends it with a terminal', async () => {
+    const link = await helper.link();
+    const [free, bound] = [undefined, TERMINAL].map((terminal) =>
+      program(link, 'exec sleep 4002 >/dev/null 2>&1', terminal),
+    );
+    const pids = await Promise.all([free?.opened, bound?.opened]);
+    for (const pid of pids) await waitFor('it', () => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'sleep\n');
+    link.close();
+    expect(await helper.exit).toBe(0);
+    expect(pids.map((pid) => isGone(pid ?? 0))).toEqual([false, true]);
+    process.kill(pids[0] ?? 0, 'SIGKILL');
   });
 
   it('outlives the exec stream that started it', async () => {
