@@ -21,7 +21,8 @@ interface Plan {
 /**
  * The program of a run, for `/bin/sh -c` with the words of the user after it. It ends by itself, and the rental with it, when
  * no client comes back: so a laptop that is closed leaves no GPU behind. When others took the place (TERM), the run begins
- * again with what is on the disk. `find -newer` of some images compares whole seconds.
+ * again with what is on the disk, and what it wrote before is its work too. `find -newer` of some images compares whole
+ * seconds.
  */
 export function runScript({ nonce, upload, fetch }: Plan): string {
   const wait = `echo 'berth-run ${nonce} upload'
@@ -34,7 +35,7 @@ done
   return `cd ${FOLDER} && mkdir -p ${STATE} || exit 125
 if [ -e ${STATE}/exit ]; then read -r _berth_s <${STATE}/exit
 else
-${upload ? wait : ''}: >${STATE}/begin; sleep 1
+${upload ? wait : ''}[ -e ${STATE}/begin ] || { : >${STATE}/begin; sleep 1; }
 "$@" & _berth_p=$! _berth_k=
 trap '_berth_k=1; kill -TERM $_berth_p 2>/dev/null' TERM
 while :; do wait $_berth_p; _berth_s=$?; kill -0 $_berth_p 2>/dev/null || break; done
@@ -70,11 +71,13 @@ export const BEGIN = `: >${FOLDER}/${STATE}/go`;
 /** The exit status of PACK when there is nothing to fetch. */
 export const NOTHING = 66;
 /**
- * Prints an archive of the files that came or changed since the program began. Where names are ended by NUL, they may have any
+ * Prints an archive of the files that came or changed since the program began. wget, unzip and mv give files older times, so
+ * the time of the last change to their inodes counts where find knows it. Where names are ended by NUL, they may have any
  * character. The tar of some small images reads no list.
  */
 export const PACK = `cd ${FOLDER} || exit
-list() { find . -path ./${STATE} -prune -o '(' -type f -o -type l ')' -newer ${STATE}/begin "$1" >${STATE}/list; [ -s ${STATE}/list ] || exit ${NOTHING}; }
+newer=-newer; find ${STATE}/begin -cnewer ${STATE}/begin >/dev/null 2>&1 && newer=-cnewer
+list() { find . -path ./${STATE} -prune -o '(' -type f -o -type l ')' $newer ${STATE}/begin "$1" >${STATE}/list; [ -s ${STATE}/list ] || exit ${NOTHING}; }
 if tar -cf /dev/null --null -T /dev/null 2>/dev/null; then list -print0; tar -cf - --null -T ${STATE}/list
 else
   list -print

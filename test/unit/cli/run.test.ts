@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { nonceOf, readLine, runScript } from '../../../src/cli/run/script.ts';
+import { nonceOf, PACK, readLine, runScript } from '../../../src/cli/run/script.ts';
 import { type RunServer, runServer } from '../../support/run-server.ts';
 import { finished } from '../../support/ssh-client.ts';
 import { programSession } from '../../support/ssh-terminal.ts';
@@ -256,6 +257,26 @@ describe('the script of a run', () => {
     const PATH = `${home}:${process.env['PATH']}`;
     const child = spawn('/bin/sh', ['-c', body, 'berth-run', ...words], { env: { PATH, ...values } });
     expect(String((await finished(child)).stdout)).toContain(`\n${names.join('')}\n`);
+  });
+
+  it('begins again where others took its place, and brings what it wrote before, whatever times its files have', async () => {
+    const here = (text: string): string => text.replaceAll('/workspace', home);
+    await writeFile(join(home, 'uploaded'), '');
+    const program =
+      'if [ -e first ]; then mv uploaded renamed; echo >old; touch -d 2001-01-01 old; else echo >first; echo begun; exec sleep 60; fi';
+    const live = () => {
+      const words = ['-c', here(runScript({ nonce, upload: false, fetch: true })), 'berth-run', 'sh', '-c', program];
+      return spawn('/bin/sh', words, { stdio: ['ignore', 'pipe', 'inherit'] });
+    };
+    const first = live();
+    first.stdout.once('data', () => first.kill('SIGTERM'));
+    await once(first, 'close');
+    const second = live();
+    await once(second.stdout, 'data');
+    const { stdout } = await finished(spawn('sh', ['-c', `${here(PACK)} | tar -tf -`]));
+    second.kill('SIGTERM');
+    await once(second, 'close');
+    expect(stdout.toString().trim().split('\n').toSorted()).toEqual(['./first', './old', './renamed']);
   });
 
   it('tells a client that comes back which run it is', () => {
