@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { lstat, mkdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { constants, homedir } from 'node:os';
@@ -98,11 +98,14 @@ async function hostKeyOptions(env: Environment, login: Login): Promise<string[]>
  * Returns its exit status, or 128 and the signal that ended it.
  */
 export async function runProgram({ env }: Session, program: string, args: readonly string[]): Promise<number> {
-  const child = spawn(program, args, { stdio: 'inherit', env: withoutKey(env) });
-  // The terminal sends Ctrl-C to both; what it means is for the program to say.
+  let child: ChildProcess | undefined;
+  // The terminal sends Ctrl-C to both; what it means is for the program to say. Who ends berth means the program: left
+  // behind, its session would keep the instance in use. It may run before the call that starts it has returned.
   const ignore = (): void => undefined;
-  process.on('SIGINT', ignore);
+  const pass = (signal: NodeJS.Signals): void => void child?.kill(signal);
+  process.on('SIGINT', ignore).on('SIGTERM', pass).on('SIGHUP', pass);
   try {
+    child = spawn(program, args, { stdio: 'inherit', env: withoutKey(env) });
     const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
     return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
   } catch (error) {
@@ -110,7 +113,7 @@ export async function runProgram({ env }: Session, program: string, args: readon
     const next = program === 'rsync' ? 'Install rsync.' : "Install OpenSSH's client.";
     throw new CliFailure(`This machine has no program ${program}.`, { next });
   } finally {
-    process.removeListener('SIGINT', ignore);
+    process.off('SIGINT', ignore).off('SIGTERM', pass).off('SIGHUP', pass);
   }
 }
 

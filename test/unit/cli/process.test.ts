@@ -165,6 +165,21 @@ it('ssh is given no API key: neither in its words nor in its environment', async
 });
 
 it.each([
+  ['SIGTERM', 143],
+  ['SIGHUP', 129],
+] as const)('%s ends ssh too: it would keep the instance in use', async (signal, status) => {
+  await writeFile(join(home, 'ssh'), '#!/bin/sh\necho $$\nexec sleep 60\n', { mode: 0o755 });
+  const ssh = { host: '127.0.0.1', port: 22, user: 'i-1.team', command: '', known_hosts: null };
+  const record = { id: 'i-1', state: 'running', simulated: false, ssh };
+  const env = { HOME: home, PATH: `${home}${delimiter}${process.env['PATH']}` };
+  const answer: RequestListener = (_request, response) => response.end(JSON.stringify(record));
+  const child = await start(['ssh', 'i-1', 'true'], answer, { env });
+  child.stdout.once('data', () => child.kill(signal));
+  const { code, stdout } = await finished(child);
+  expect([code, stdout.toString()]).toEqual([status, expect.stringMatching(/^\d+\n$/)]);
+});
+
+it.each([
   [['echo', 'x'], 'none'],
   [[], 'tmux new -A -s main'],
 ])('a RemoteCommand of the user stands back for words (%j)', async (words, expected) => {
