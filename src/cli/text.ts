@@ -156,14 +156,16 @@ export function gibibytes(mib: number): string {
   return `${Math.round(mib / 1024)} GiB`;
 }
 
-const DURATION = /^(?=\d)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/;
+const DURATION = /^(?:\d+(?:\.\d+)?[hms])+$/;
+const UNITS: Readonly<Record<string, number>> = { h: 3600, m: 60, s: 1 };
 
-/** The seconds of 90s, 10m or 1h30m; undefined for other text. */
+/** The seconds, rounded up, of 90s, 10m, 1.5h or 1h30m, as the server takes them; undefined for other text. */
 export function secondsOf(text: string): number | undefined {
-  const match = DURATION.exec(text);
-  if (match === null) return undefined;
-  const [, hours = '0', minutes = '0', seconds = '0'] = match;
-  return Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
+  if (!DURATION.test(text)) return undefined;
+  const parts = [...text.matchAll(/([\d.]+)([hms])/gy)].map(
+    ([, count, unit = '']) => Number(count) * (UNITS[unit] ?? 0),
+  );
+  return Math.ceil(sum(parts));
 }
 
 /** Seconds as 1h30m. */

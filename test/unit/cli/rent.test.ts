@@ -125,5 +125,13 @@ it('progress tells each stage once, and what a start waits for', () => {
 
 it('an extension adds to the longest time of a start', () => {
   expect([extended('1h', '30m'), extended('90m', '12h')]).toEqual(['1h30m', '13h30m']);
+  // All that the server takes as the longest time of a start.
+  for (const [now, more, sum] of [
+    ['1.5h', '30m', '2h'],
+    ['1h', '0.5h', '1h30m'],
+    ['30m1h', '10m10m', '1h50m'],
+    ['24h0m0.4s', '1s', '24h2s'],
+  ] as const)
+    expect(extended(now, more)).toBe(sum);
   for (const text of ['soon', '0s', '']) expect(() => extended('1h', text)).toThrow('is no time');
 });

@@ -48,7 +48,7 @@ it('durations are read and written', () => {
     undefined,
     undefined,
     undefined,
-    undefined,
+    3660,
   ]);
   expect([90, 5400, 36_000, 0].map(durationOf)).toEqual(['1m30s', '1h30m', '10h', '0s']);
 });
