@@ -78,6 +78,30 @@ app.kubernetes.io/part-of: berth
 {{- end -}}
 {{- end -}}
 
+{{- /* Fails where the operator's labels would take the place of those by which other parts find what is Berth's. */ -}}
+{{- define "berth.requireOwnLabels" -}}
+{{- $given := dict "commonLabels" .Values.commonLabels -}}
+{{- range $role := include "berth.roles" . | fromJsonArray -}}
+{{- $section := include "berth.section" $role -}}
+{{- $_ := set $given (printf "%s.podLabels" $section) (get $.Values $section).podLabels -}}
+{{- end -}}
+{{- range $value, $labels := $given -}}
+{{- range $name, $_ := $labels -}}
+{{- if regexMatch "^((app\\.kubernetes\\.io/(name|instance|version|component|managed-by|part-of)|helm\\.sh/chart)$|berth\\.dev/)" $name -}}
+{{- fail (printf "%s: %s is the chart's own, by which doctor, uninstall and helm find Berth: use another name" $value $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Fails where a role would listen twice on one port. */ -}}
+{{- define "berth.requireFreePort" -}}
+{{- $port := int .Values.metrics.port -}}
+{{- if has $port (list 2222 8080 8081) -}}
+{{- fail (printf "metrics.port: %d is the port of a role, which could not begin: choose another one, such as 9090" $port) -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "berth.image" -}}
 {{- $repository := include "berth.repository" (dict "root" . "repository" .Values.image.repository) -}}
 {{- if .Values.image.digest -}}
