@@ -2,7 +2,7 @@
 export const FOLDER = '/workspace';
 /** What Berth keeps of a run, below FOLDER. */
 const STATE = '.berth-run';
-/** Seconds in which files must come, and in which what was written may be fetched. */
+/** Seconds without a copy under way in which files must come, and in which what was written may be fetched. */
 const UPLOAD_SECONDS = 600;
 const HOLD_SECONDS = 600;
 /** Seconds in which a client that fetches nothing may read the end. */
@@ -29,10 +29,15 @@ export function runScript({ nonce, upload, fetch }: Plan): string {
 _berth_t=0
 while [ ! -e ${STATE}/go ]; do
   [ $_berth_t -lt ${UPLOAD_SECONDS} ] || { echo 'berth: no files came within ${UPLOAD_SECONDS / 60} minutes' >&2; exit 125; }
-  sleep 1; _berth_t=$((_berth_t + 1))
+  _berth_second
 done
 `;
   return `cd ${FOLDER} && mkdir -p ${STATE} || exit 125
+_berth_second() {
+  sleep 1; _berth_t=$((_berth_t + 1))
+  { read -r _berth_c <${STATE}/copy && kill -0 $_berth_c; } 2>/dev/null && _berth_t=0
+}
+rm -f ${STATE}/copy
 if [ -e ${STATE}/exit ]; then read -r _berth_s <${STATE}/exit
 else
 ${upload ? wait : ''}[ -e ${STATE}/begin ] || { : >${STATE}/begin; sleep 1; }
@@ -42,10 +47,11 @@ while :; do wait $_berth_p; _berth_s=$?; kill -0 $_berth_p 2>/dev/null || break;
 [ -z "$_berth_k" ] || exit $_berth_s
 echo $_berth_s >${STATE}/exit
 fi
+rm -f ${STATE}/copy
+trap 'exit $_berth_s' TERM
 echo 'berth-run ${nonce} exit '$_berth_s
-sleep ${fetch ? HOLD_SECONDS : END_SECONDS} & _berth_w=$!
-trap 'kill $_berth_w' TERM
-wait $_berth_w
+_berth_t=0
+while [ $_berth_t -lt ${fetch ? HOLD_SECONDS : END_SECONDS} ]; do _berth_second; done
 exit $_berth_s`;
 }
 
@@ -65,8 +71,10 @@ export function readLine(line: string, nonce: string): { text: string; mark: Mar
   return { text: line, mark: undefined };
 }
 
+/** A copy says which process it is, and the run waits for that. */
+const COPIES = `{ echo $$ >${STATE}/copy; } 2>/dev/null`;
 /** Commands in the instance. */
-export const UNPACK = `cd ${FOLDER} && tar -xof -`;
+export const UNPACK = `cd ${FOLDER} && { ${COPIES}; tar -xof -; }`;
 export const BEGIN = `: >${FOLDER}/${STATE}/go`;
 /** The exit status of PACK when there is nothing to fetch. */
 export const NOTHING = 66;
@@ -76,6 +84,7 @@ export const NOTHING = 66;
  * character. The tar of some small images reads no list.
  */
 export const PACK = `cd ${FOLDER} || exit
+${COPIES}
 newer=-newer; find ${STATE}/begin -cnewer ${STATE}/begin >/dev/null 2>&1 && newer=-cnewer
 list() { find . -path ./${STATE} -prune -o '(' -type f -o -type l ')' $newer ${STATE}/begin "$1" >${STATE}/list; [ -s ${STATE}/list ] || exit ${NOTHING}; }
 if tar -cf /dev/null --null -T /dev/null 2>/dev/null; then list -print0; tar -cf - --null -T ${STATE}/list

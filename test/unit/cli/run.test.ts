@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { nonceOf, PACK, readLine, runScript } from '../../../src/cli/run/script.ts';
+import { BEGIN, nonceOf, PACK, readLine, runScript, UNPACK } from '../../../src/cli/run/script.ts';
 import { type RunServer, runServer } from '../../support/run-server.ts';
 import { finished } from '../../support/ssh-client.ts';
 import { programSession } from '../../support/ssh-terminal.ts';
@@ -277,6 +277,40 @@ describe('the script of a run', () => {
     second.kill('SIGTERM');
     await once(second, 'close');
     expect(stdout.toString().trim().split('\n').toSorted()).toEqual(['./first', './old', './renamed']);
+  });
+
+  it('waits for copies that take longer than ten minutes, and no longer than that for nothing', async () => {
+    const here = (text: string): string => text.replaceAll('/workspace', home);
+    const count = join(home, 'seconds');
+    // Seconds pass as fast as the machine can count them, and 600 are 30.
+    await writeFile(join(home, 'sleep'), `#!/bin/sh\necho >>${count}\n`, { mode: 0o755 });
+    const env = { ...process.env, PATH: `${home}:${process.env['PATH']}` };
+    const body = here(runScript({ nonce, upload: true, fetch: true })).replaceAll('-lt 600', '-lt 30');
+    const words = ['-c', body, 'berth-run', 'sh', '-c', 'cat file; head -c 4000000 /dev/zero >big'];
+    const script = spawn('/bin/sh', words, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+    let out = '';
+    script.stdout.on('data', (part: Buffer) => (out += part.toString()));
+    const end = once(script, 'close');
+    const pass = async (): Promise<void> => {
+      const from = (await readFile(count, 'utf8').catch(() => '')).length;
+      const passed = async (): Promise<boolean> => (await readFile(count, 'utf8').catch(() => '')).length > from + 50;
+      await waitFor('more than ten minutes', async () => script.exitCode !== null || (await passed()));
+      expect([script.exitCode, out]).toEqual([null, out]);
+    };
+    await waitFor('the request', () => out.includes(' upload\n'));
+    const unpack = spawn('sh', ['-c', here(UNPACK)], { stdio: ['pipe', 'ignore', 'inherit'] });
+    await pass();
+    const project = await folder({ file: 'content' });
+    const packed = spawn('tar', ['-cf', '-', '-C', project, 'file']);
+    packed.stdout.pipe(unpack.stdin);
+    await once(unpack, 'close');
+    await finished(spawn('sh', ['-c', here(BEGIN)]));
+    await waitFor('its end', () => out.endsWith(`berth-run ${nonce} exit 0\n`));
+    const pack = spawn('sh', ['-c', here(PACK)], { stdio: ['ignore', 'pipe', 'inherit'] });
+    await pass();
+    pack.stdout.resume();
+    expect(await end).toEqual([0, null]);
+    expect(out).toBe(`berth-run ${nonce} upload\ncontentberth-run ${nonce} exit 0\n`);
   });
 
   it('tells a client that comes back which run it is', () => {
