@@ -17,6 +17,9 @@ export interface RemoteCommand {
   close(): void;
 }
 
+/** Milliseconds of silence after which a connection is taken for lost: the server asks for a sign of life every 20 s. */
+const SILENCE_MS = 180_000;
+
 /** How a command ended, without an exit status. */
 class CommandLost extends Error {
   readonly code = 'ECONNRESET';
@@ -83,6 +86,11 @@ function commandOn(socket: Duplex): RemoteCommand {
     [STDOUT, stdout],
     [STDERR, stderr],
   ]);
+  // Where the network went without a word, as while a laptop slept, nothing else says so to who only reads.
+  const silence = setTimeout(() => {
+    if (socket.isPaused()) silence.refresh();
+    else socket.destroy();
+  }, SILENCE_MS);
   const onFrame = (opcode: number, bytes: Buffer): void => {
     if (opcode === OPCODES.ping) socket.write(frameOf(OPCODES.pong, bytes));
     if (opcode === OPCODES.close) socket.end(frameOf(OPCODES.close, bytes));
@@ -103,6 +111,7 @@ function commandOn(socket: Duplex): RemoteCommand {
   };
   const reader = new FrameReader(onFrame);
   socket.on('data', (chunk: Buffer) => {
+    silence.refresh();
     try {
       reader.read(chunk);
     } catch (error) {
@@ -111,11 +120,15 @@ function commandOn(socket: Duplex): RemoteCommand {
   });
   socket.on('error', () => undefined);
   socket.once('close', () => {
+    clearTimeout(silence);
     end?.reject(new CommandLost('The connection was lost.'));
     for (const output of outputs.values()) output.end();
   });
   const send = (channel: number, data: Uint8Array, done: (error?: Error | null) => void): void => {
-    socket.write(frameOf(OPCODES.binary, Buffer.concat([Uint8Array.of(channel), data])), done);
+    socket.write(frameOf(OPCODES.binary, Buffer.concat([Uint8Array.of(channel), data])), (error) => {
+      silence.refresh();
+      done(error);
+    });
   };
   const stdin = new Writable({
     write(chunk: Buffer, _encoding, done) {
