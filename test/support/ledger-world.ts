@@ -295,6 +295,7 @@ export class LedgerWorld {
         instances: { get: () => view },
         nodes: { get: () => this.#node },
         pods: { by: () => [], get: nothing },
+        namespaces: { get: nothing },
       },
       fence: { wrote: nothing, deleted: nothing },
       events: { record: nothing },

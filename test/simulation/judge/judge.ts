@@ -522,7 +522,9 @@ export class Judge implements Witness {
       const silentMs = this.#silentMs(first.node, first.ranFrom, end);
       const heardMs = this.#heardMs(first.node, first.ranFrom, end);
       // A place is held until its end is decided, and billed so long (docs/decisions/0048).
-      const held = this.#decidedBy(last.isCutOff === true ? this.#noticedBy(last.node, end) : end);
+      // Of a node that is away nobody hears, before Kubernetes has noticed that.
+      const isUnheard = last.isCutOff === true || last.isUnheard === true;
+      const held = this.#decidedBy(isUnheard ? this.#noticedBy(last.node, end) : end);
       most += first.gpus.length * (held - from - Math.max(0, heardMs - ROUNDING_MS) + ROUNDING_MS);
       // However late Berth carries out what its owner asked for: nobody pays more than the grace for that.
       const asked = stops.find((at) => at > (first.ranFrom ?? 0)) ?? end;
