@@ -6,6 +6,7 @@ import { countBefore, rankOf } from '../../caches/line-order.ts';
 import { LEAVING_MS, type Preemption } from '../../inventory/preempt.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import type { Reserved } from '../../resources/instances/line.ts';
+import { rentedOf } from '../../resources/instances/rented.ts';
 import { mayFail } from './decide/place.ts';
 import { type ReservedPlace, ReservedPlaces } from './reserved-places.ts';
 
@@ -183,7 +184,7 @@ export class WaitingLine {
 
   /** An instance waited when this leader began, whose first looks end in any order: that of a disk takes longer. */
   recall(key: string, instance: GpuInstance): void {
-    const product = instance.status?.rented?.gpus?.product ?? instance.spec.gpu?.product;
+    const product = rentedOf(instance)?.gpus?.product ?? instance.spec.gpu?.product;
     this.#unlooked.set(key, { rank: rankOf(instance), product });
     this.#unlookedUntil = this.#clock.monotonic() + FIRST_LOOKS_MS;
   }
