@@ -687,6 +687,8 @@ export class Owners {
     const wait = this.#watch.decidedBy(from + GRACE_MS) + MARGIN_MS - from;
     this.#watch.time.afterPlain(wait, () => {
       if ((this.#tookAt.get(node) ?? 0) >= from || this.#isTroubled(node, from - AFTER_MS, this.#now)) return;
+      // What has ended since is free since then, and has a look of its own.
+      if ((this.#endedAt.get(node) ?? 0) > from) return;
       const free = this.#freeOf(node);
       const left = [...this.#rentals.values()].find(
         (one) =>
