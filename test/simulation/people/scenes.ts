@@ -378,6 +378,7 @@ const OFTEN: ReadonlyMap<Scene, number> = new Map([
   [staleSuccessor, 2],
   [secondTerm, 3],
   [ceilingAndLine, 2],
+  [lastWords, 2],
 ]);
 
 /** Acts that show a fault only together come together. From numbers of their own, with ids after those of `acts`. */
