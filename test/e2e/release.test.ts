@@ -275,7 +275,7 @@ describe('a release on a real node', () => {
     });
     const ports = [{ containerPort: 8080, protocol: 'TCP' as const }];
     // The first process of a container gets only the signals that it asks for.
-    const serve = 'trap "exit 0" TERM; httpd -f -p 8080 & wait';
+    const serve = 'echo serves; trap "exit 0" TERM; httpd -f -p 8080 & wait';
     const wanted = { runtype: 'args', image: NON_ROOT_IMAGE, ports, command: ['sh', '-c', serve] };
     const server = {
       metadata: { namespace: TENANT, name: 'server' },
@@ -317,6 +317,8 @@ describe('a release on a real node', () => {
     );
     const { items } = await client.list(PERSISTENT_VOLUME_CLAIMS, { namespace: TENANT });
     expect(items.map(({ metadata }) => metadata.name)).toContain('server-disk');
+    const { body: log } = await user.call('GET', '/api/v1/instances/server/logs');
+    expect(log).toMatchObject({ kept: true, data: [{ text: 'serves' }] });
   });
 
   it('refuses an SSH key after its deletion', async () => {
