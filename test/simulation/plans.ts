@@ -15,16 +15,21 @@ export const USUAL: Plan = {
 /** A world in which nothing comes together on purpose. */
 export const PLAIN: Plan = { ...USUAL, rentals: 30, scenes: 0 };
 
-const HALF: Plan = {
+const QUARTER: Plan = {
   tenants: 50,
   nodes: 125,
   rentals: 55,
   spanMs: 20 * 60_000,
-  days: 183,
+  days: 92,
   firstDay: 0,
   faults: 9,
   scenes: 0,
 };
 
-/** A year of a thousand GPUs, whose nights are skipped, in two halves: one for each of two cores. */
-export const YEAR: readonly Plan[] = [HALF, { ...HALF, days: 182, firstDay: 183 }];
+/** A year of a thousand GPUs, whose nights are skipped, in quarters: one core takes the next when it has one done. */
+export const YEAR: readonly Plan[] = [
+  QUARTER,
+  { ...QUARTER, days: 91, firstDay: 92 },
+  { ...QUARTER, days: 91, firstDay: 183 },
+  { ...QUARTER, days: 91, firstDay: 274 },
+];

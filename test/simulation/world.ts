@@ -9,6 +9,7 @@ import { FAIR, type Weather } from './api/network.ts';
 import { ControllerProcess } from './berth/controller-process.ts';
 import { FrontProcess } from './berth/front-process.ts';
 import { Chance } from './clock/chance.ts';
+import { followsSignals } from './clock/signals.ts';
 import { VirtualTime } from './clock/virtual-time.ts';
 import { Judge } from './judge/judge.ts';
 import { Cluster } from './nodes/cluster.ts';
@@ -47,9 +48,9 @@ function seedBerth(chance: Chance): () => void {
   crypto.randomBytes = bytes as typeof randomBytes;
   crypto.randomUUID = () => `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(8)}${hex(4)}`;
   syncBuiltinESMExports();
-  const unparse = parsesLines();
+  const ends = [parsesLines(), followsSignals()];
   return () => {
-    unparse();
+    for (const end of ends) end();
     Math.random = random;
     Object.assign(crypto, { randomBytes, randomUUID });
     syncBuiltinESMExports();
