@@ -1,3 +1,4 @@
+import { countBefore } from '../../../src/caches/line-order.ts';
 import type { KubeObject } from '../../../src/kube/types.ts';
 import { keyOf } from '../../../src/kube/types.ts';
 import type { Kind } from './kinds.ts';
@@ -19,13 +20,7 @@ const KEPT = 2_000;
 
 /** Where a key stands in ordered keys, or would stand. */
 function placeIn(keys: readonly string[], key: string): number {
-  let [low, high] = [0, keys.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((keys[middle] ?? '') < key) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return countBefore(keys.length, (index) => keys[index], key);
 }
 
 /** All objects of one kind, and what lately became of them. */

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { InstanceEvents } from '../../../src/http/features/instances/instance-events.ts';
 import type { StreamEvent } from '../../../src/http/interface/events/event-stream.ts';
-import { InstancePresenter } from '../../../src/http/features/instances/presenter.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { claimingCache } from '../../support/claiming-cache.ts';
 import { cacheOf } from '../../support/controller-world.ts';
 import { claimedPod, claimOn, gpuInstance } from '../../support/inventory-world.ts';
+import { presenterOf } from '../../support/instance-presenter.ts';
 
 const ONE = gpuInstance('one');
 const CLAIM = claimOn('n', { pricePerHour: '2.50' });
@@ -16,18 +16,7 @@ const POD = claimedPod(ONE, CLAIM);
 function world(isOn = true) {
   const pods = cacheOf<Pod>();
   const instances = isOn ? claimingCache(pods, [ONE]) : cacheOf<GpuInstance>([ONE], INDEXES.instances);
-  const presenter = new InstancePresenter({
-    complete: (instance) => instances.store.complete(instance),
-    nodes: cacheOf<never>().store,
-    templates: {
-      templates: cacheOf<never>([], INDEXES.templates).store,
-      namespaces: cacheOf<never>().store,
-      own: 'berth-system',
-    },
-    defaultImage: 'debian:12',
-    placeOf: () => undefined,
-    nearLimits: () => [],
-  });
+  const presenter = presenterOf(instances.store);
   const events = new InstanceEvents(instances.store, presenter, (namespace) => namespace);
   const sent: StreamEvent[] = [];
   events.follow({ namespace: 'default', name: 'one' }, undefined, (event) => sent.push(event));

@@ -2,28 +2,17 @@ import { expect, test } from 'vitest';
 import { tenantIds } from '../../../src/access/tenants.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { InstanceEvents } from '../../../src/http/features/instances/instance-events.ts';
-import { InstancePresenter } from '../../../src/http/features/instances/presenter.ts';
 import type { StreamEvent } from '../../../src/http/interface/events/event-stream.ts';
 import type { Namespace } from '../../../src/kube/types.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { cacheOf } from '../../support/controller-world.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';
+import { presenterOf } from '../../support/instance-presenter.ts';
 
 function world() {
   const instances = cacheOf<GpuInstance>([], INDEXES.instances);
   const namespaces = cacheOf<Namespace>([{ metadata: { name: 'default', uid: 'first', resourceVersion: '1' } }]);
-  const presenter = new InstancePresenter({
-    complete: (instance) => instances.store.complete(instance),
-    nodes: cacheOf<never>().store,
-    templates: {
-      templates: cacheOf<never>([], INDEXES.templates).store,
-      namespaces: cacheOf<never>().store,
-      own: 'berth-system',
-    },
-    defaultImage: 'debian:12',
-    placeOf: () => undefined,
-    nearLimits: () => [],
-  });
+  const presenter = presenterOf(instances.store);
   const events = new InstanceEvents(instances.store, presenter, tenantIds(namespaces.store));
   const follow = (lastId?: string): StreamEvent[] => {
     const sent: StreamEvent[] = [];

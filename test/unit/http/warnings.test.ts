@@ -200,6 +200,16 @@ describe('near ceilings', () => {
     return { apiKeys, limits, offers, counts, read, clock };
   }
 
+  /** A budget of a key that was deleted, of which 81 per cent are spent, and an instance that draws on it. */
+  function ofDeletedKey() {
+    const lines = [{ unit: 'USD', max: '100.00', spent: '81.00' }];
+    const used = { month: '2026-01', renewsAt: '2026-02-01T00:00:00.000Z', at: TIME, percent: 81, lines };
+    const budget = { costs: [{ currency: 'USD', max: '100' }] };
+    const created = gpuInstance('one');
+    const instance = { ...created, metadata: { ...created.metadata, annotations: { [CREATED_BY]: 'key/gone' } } };
+    return { used, budget, instance };
+  }
+
   it('are the same words as long as nothing changes, and looked up once for a list', () => {
     const { offers, counts, read } = reader();
     const first = read(gpuInstance('one'));
@@ -210,11 +220,7 @@ describe('near ceilings', () => {
 
   it('say how much is spent of the budget of a key that was deleted', () => {
     const { limits, read } = reader();
-    const lines = [{ unit: 'USD', max: '100.00', spent: '81.00' }];
-    const used = { month: '2026-01', renewsAt: '2026-02-01T00:00:00.000Z', at: TIME, percent: 81, lines };
-    const budget = { costs: [{ currency: 'USD', max: '100' }] };
-    const created = gpuInstance('one');
-    const instance = { ...created, metadata: { ...created.metadata, annotations: { [CREATED_BY]: 'key/gone' } } };
+    const { used, budget, instance } = ofDeletedKey();
     const before = read(instance);
     limits.upsert({
       metadata: { namespace: 'default', name: 'berth', resourceVersion: '1' },
@@ -230,11 +236,7 @@ describe('near ceilings', () => {
 
   it('say nothing of a budget of last month, also while no controller counts the new one', () => {
     const { limits, read, clock } = reader();
-    const lines = [{ unit: 'USD', max: '100.00', spent: '81.00' }];
-    const used = { month: '2026-01', renewsAt: '2026-02-01T00:00:00.000Z', at: TIME, percent: 81, lines };
-    const budget = { costs: [{ currency: 'USD', max: '100' }] };
-    const created = gpuInstance('one');
-    const instance = { ...created, metadata: { ...created.metadata, annotations: { [CREATED_BY]: 'key/gone' } } };
+    const { used, budget, instance } = ofDeletedKey();
     const before = read(instance);
     limits.upsert({
       metadata: { namespace: 'default', name: 'berth', resourceVersion: '1' },
