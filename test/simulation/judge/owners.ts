@@ -226,6 +226,16 @@ export class Owners {
     this.#mustGrow(tenant);
   }
 
+  /**
+   * Looks as soon as Berth must have decided about what happened `at` that time, milliseconds since the epoch. What
+   * disturbs Berth after the event gives it more time, too.
+   */
+  #onceDecided(at: number, look: () => void): void {
+    const left = this.#watch.decidedBy(at) + MARGIN_MS - this.#now;
+    if (left > 0) this.#watch.time.afterPlain(left, () => this.#onceDecided(at, look));
+    else look();
+  }
+
   /** GB of all disks of a tenant, those that are kept included. */
   #diskGb(namespace: string): number {
     const disks = this.#api.list<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIMS, namespace);
@@ -240,8 +250,7 @@ export class Owners {
   #mustGrow(namespace: string): void {
     const from = this.#now;
     this.#disksEasedAt.set(namespace, from);
-    const wait = this.#watch.decidedBy(from) + MARGIN_MS - from;
-    this.#watch.time.afterPlain(wait, () => {
+    this.#onceDecided(from, () => {
       if (this.#disksEasedAt.get(namespace) !== from) return;
       const all = this.#api.list<GpuInstance>(GPU_INSTANCES, namespace);
       const disks = new Set(this.#api.list(PERSISTENT_VOLUME_CLAIMS, namespace).map(({ metadata }) => metadata.name));
@@ -256,7 +265,7 @@ export class Owners {
       if (left !== undefined)
         this.#blame(
           5,
-          `${left.metadata.name} waits for room of disks, and ${namespace} has had it for ${wait / 1000} s`,
+          `${left.metadata.name} waits for room of disks, and ${namespace} has had it for ${(this.#now - from) / 1000} s`,
         );
     });
   }
@@ -462,7 +471,7 @@ export class Owners {
         this.#mayStartOn(one),
     );
     if (ahead === undefined) return;
-    this.#watch.time.afterPlain(this.#watch.decidedBy(from) - from + MARGIN_MS, () => {
+    this.#onceDecided(from, () => {
       const waits = (ahead.limitedFrom ?? ahead.waitsFrom) !== undefined;
       const isOther = Math.max(this.#grantedAt.get(tenant) ?? 0, ahead.touchedAt, ahead.changedAt) >= at;
       if (waits && !isOther)
@@ -568,8 +577,7 @@ export class Owners {
     const from = this.#now;
     if (claim === undefined) return;
     const { node, product } = claim;
-    const by = this.#watch.decidedBy(this.#watch.decidedBy(from + GRACE_MS)) + MARGIN_MS - from;
-    this.#watch.time.afterPlain(by, () => {
+    this.#onceDecided(this.#watch.decidedBy(from + GRACE_MS), () => {
       const others = [...this.#rentals.values()].filter(
         (one) => one.isOnDemand && (one.product ?? product) === product,
       );
@@ -587,8 +595,7 @@ export class Owners {
   /** Nobody waits for long for what is free already when the waiting begins. */
   #mustFind(rental: Rental): void {
     const from = this.#now;
-    const wait = this.#watch.decidedBy(from + GRACE_MS) + MARGIN_MS - from;
-    this.#watch.time.afterPlain(wait, () => {
+    this.#onceDecided(from + GRACE_MS, () => {
       const { waitsFrom, gpus = Infinity, product, name } = rental;
       if (waitsFrom !== from || !this.#mayStartAnywhere(rental) || this.#repricedAt > from - MARGIN_MS) return;
       const isStill = (node: string): boolean =>
@@ -601,7 +608,10 @@ export class Owners {
           !this.#isTroubled(one.name, from - USABLE_MS, this.#now, { afterMs: USABLE_MS }),
       );
       if (node !== undefined)
-        this.#blame(5, `${name} waits for ${gpus} GPUs, and ${node.name} has had them free for ${wait / 1000} s`);
+        this.#blame(
+          5,
+          `${name} waits for ${gpus} GPUs, and ${node.name} has had them free for ${(this.#now - from) / 1000} s`,
+        );
     });
   }
 
@@ -664,9 +674,8 @@ export class Owners {
     // What became of those ahead may not have been written yet, as that their tenant had no room.
     const isCalm = this.#watch.decidedBy(made) < made + MARGIN_MS;
     if (ahead.length === 0 || !isCalm || this.#isTroubled(node, made - AFTER_MS, this.#now)) return;
-    const wait = this.#watch.decidedBy(this.#now) - this.#now + MARGIN_MS;
     const since = ahead.map((one) => [one, sinceOf(one)] as const);
-    this.#watch.time.afterPlain(wait, () => {
+    this.#onceDecided(this.#now, () => {
       const left = since.find(([one, from]) => sinceOf(one) === from && one.touchedAt < made);
       if (left !== undefined)
         this.#blame(5, `${name} gets ${gpus} ${product} on ${node} before ${left[0].name}, who waits longer`);
@@ -684,8 +693,7 @@ export class Owners {
   /** Nobody waits for long for what is free, from when it became free. */
   #mustMove(node: string, product: string): void {
     const from = this.#now;
-    const wait = this.#watch.decidedBy(from + GRACE_MS) + MARGIN_MS - from;
-    this.#watch.time.afterPlain(wait, () => {
+    this.#onceDecided(from + GRACE_MS, () => {
       if ((this.#tookAt.get(node) ?? 0) >= from || this.#isTroubled(node, from - AFTER_MS, this.#now)) return;
       // What has ended since is free since then, and has a look of its own.
       if ((this.#endedAt.get(node) ?? 0) > from) return;
@@ -698,15 +706,17 @@ export class Owners {
           this.#mayStartAnywhere(one),
       );
       if (left !== undefined)
-        this.#blame(5, `${left.name} waits for ${left.gpus} GPUs, and ${node} has ${free} free for ${wait / 1000} s`);
+        this.#blame(
+          5,
+          `${left.name} waits for ${left.gpus} GPUs, and ${node} has ${free} free for ${(this.#now - from) / 1000} s`,
+        );
     });
   }
 
   /** Nobody waits for long under a ceiling that has room again: it starts, or waits for a place. */
   #mustServe(namespace: string): void {
     const from = this.#now;
-    const wait = this.#watch.decidedBy(from + GRACE_MS) + MARGIN_MS - from;
-    this.#watch.time.afterPlain(wait, () => {
+    this.#onceDecided(from + GRACE_MS, () => {
       if (this.#watch.decidedBy(this.#easedAt.get(namespace) ?? 0) + MARGIN_MS > this.#now) return;
       const [granted, most] = [this.granted(namespace), this.#mostOf(namespace)];
       const left = [...this.#rentals.values()].find(
