@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks';
 import type { InstanceRecord, UpdateInstance } from '../../../wire/records.ts';
-import { callApi } from '../calls/call.ts';
+import { callApi, messageOf } from '../calls/call.ts';
 import { ConfirmDialog } from '../parts/delete-dialog.tsx';
 import { titleOf } from '../parts/words.ts';
 import { type Same, sameChange, sameDelete } from '../same/same.ts';
 import { note, now, tenant } from '../state.ts';
 import { COSTS_FROM, disksAtStop } from './action-words.ts';
+import { leftOf } from './left-of.ts';
 
 type Verb = 'Start' | 'Stop' | 'Delete';
 
@@ -33,17 +34,24 @@ function sameOf(chosen: readonly InstanceRecord[], make: (id: string) => Same): 
 
 function BulkDialog(props: { verb: Verb; chosen: readonly InstanceRecord[]; close: () => void; done: () => void }) {
   const { verb, close, done } = props;
-  // What was asked about is done, also when the list changes meanwhile.
-  const [chosen] = useState(props.chosen);
+  // What was asked about is done, also when the list changes meanwhile. What was refused stays, to be tried again.
+  const [chosen, setChosen] = useState(props.chosen);
   const [openedAt] = useState(now.value);
   const body = BODIES[verb];
   const namespace = tenant.value;
   async function act(): Promise<void> {
-    for (const { id } of chosen) {
-      await callApi(namespace, body === undefined ? 'DELETE' : 'PATCH', `/instances/${encodeURIComponent(id)}`, body);
-    }
-    note.value = `${DONE[verb]} ${chosen.length} instances`;
-    done();
+    const method = body === undefined ? 'DELETE' : 'PATCH';
+    const left = await leftOf(chosen, method, ({ id }) =>
+      callApi(namespace, method, `/instances/${encodeURIComponent(id)}`, body),
+    );
+    const count = chosen.length - left.length;
+    if (count > 0) note.value = `${DONE[verb]} ${count} instances`;
+    const [first] = left;
+    if (first === undefined) return done();
+    setChosen(left.map(({ instance }) => instance));
+    throw new Error(
+      `${left.length} of ${chosen.length} are left. ${titleOf(first.instance)}: ${messageOf(first.error)}`,
+    );
   }
   const make = (id: string): Same =>
     body === undefined ? sameDelete(namespace, id) : sameChange({ namespace, id, now: openedAt }, body);
