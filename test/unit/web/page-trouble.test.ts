@@ -83,4 +83,29 @@ describeWith('chromium')('the page, when calls go wrong', () => {
     await dialog.waitFor({ state: 'detached' });
     expect(stopped).toEqual(['i-2']);
   });
+
+  it('makes one key of two clicks', async () => {
+    let made = 0;
+    const { promise: answered, resolve: goOn } = Promise.withResolvers<void>();
+    await answer('**/dashboard/api/keys', 'POST', async (route) => {
+      made += 1;
+      await answered;
+      const key = {
+        id: 'key-1',
+        namespace: 'team',
+        name: 'ci',
+        prefix: 'berth_x',
+        scopes: ['models'],
+        state: 'active',
+      };
+      return route.fulfill({ status: 201, json: { ...key, created_at: '2026-11-01T08:00:00Z', token: 'berth_xyz' } });
+    });
+    await page.getByRole('link', { name: 'API keys' }).click();
+    await page.getByRole('button', { name: 'Create key' }).click();
+    const button = page.locator('#create').getByRole('button', { name: 'Create key' });
+    await button.dblclick();
+    goOn();
+    await page.locator('#made').waitFor();
+    expect(made).toBe(1);
+  });
 });

@@ -47,7 +47,7 @@ function CreateDialog({ close, onCreated }: { close: () => void; onCreated: (mad
         button="Create key"
         same={filled && sameMakeApiKey(filled)}
         onInput={(form) => setFilled(bodyOf(new FormData(form)))}
-        onSubmit={(form) => void attempt(() => create(new FormData(form)), setRefusal)}
+        onSubmit={(form) => attempt(() => create(new FormData(form)), setRefusal)}
         close={close}
       >
         <Alert text={refusal} />

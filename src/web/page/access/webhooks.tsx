@@ -33,7 +33,7 @@ function AddWebhook({ close, onMade }: { close: () => void; onMade: (made: Webho
         button="Add webhook"
         isOff={draft.url === ''}
         same={sameAddWebhook(body)}
-        onSubmit={() => void send(add)}
+        onSubmit={() => send(add)}
         close={close}
       >
         <Refused refusal={refusal} others={refusal.fields.filter(({ path }) => !(fieldOf(path) in EMPTY))} />

@@ -113,7 +113,7 @@ function PoolDialog(props: { pool: Pool; close: () => void; onSaved: (pool: Pool
       <DialogForm
         button="Save"
         same={{ kubectl: kubectlPool(pool.name, change) }}
-        onSubmit={() => void send(save)}
+        onSubmit={() => send(save)}
         close={close}
       >
         <p class="help">Per GPU and hour. Instances that run keep the price of their place.</p>

@@ -114,7 +114,7 @@ export function ActionDialog(props: { name: ActionName; instance: InstanceRecord
         button={button}
         isDangerous={isDangerous}
         same={same}
-        onSubmit={() => void attempt(act, setRefusal)}
+        onSubmit={() => attempt(act, setRefusal)}
         close={close}
       >
         <p>

@@ -26,7 +26,7 @@ export function ConfirmDialog(props: {
         button={button}
         isDangerous={isDangerous}
         same={same}
-        onSubmit={() => void attempt(act, setRefusal)}
+        onSubmit={() => attempt(act, setRefusal)}
         close={close}
       >
         {children}

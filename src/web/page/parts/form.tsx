@@ -44,20 +44,24 @@ export function DialogForm(props: {
   isDangerous?: boolean;
   same: Same | undefined;
   onInput?: (form: HTMLFormElement) => void;
-  onSubmit: (form: HTMLFormElement) => void;
+  /** Settles when it was sent. Until then it is not sent again. */
+  onSubmit: (form: HTMLFormElement) => Promise<void>;
   close: () => void;
   /** Stands before the buttons. */
   before?: ComponentChildren;
   children: ComponentChildren;
 }) {
   const { button, isOff = false, isDangerous = false, same, onInput, onSubmit, close, before, children } = props;
+  const [isSending, setSending] = useState(false);
   return (
     <form
       autocomplete="off"
       onInput={(event) => onInput?.(event.currentTarget)}
       onSubmit={(event) => {
         event.preventDefault();
-        onSubmit(event.currentTarget);
+        if (isSending) return;
+        setSending(true);
+        void onSubmit(event.currentTarget).finally(() => setSending(false));
       }}
     >
       {children}
@@ -67,7 +71,7 @@ export function DialogForm(props: {
         <button type="button" onClick={close}>
           Cancel
         </button>
-        <button class={isDangerous ? 'danger' : 'primary'} type="submit" disabled={isOff}>
+        <button class={isDangerous ? 'danger' : 'primary'} type="submit" disabled={isOff || isSending}>
           {button}
         </button>
       </div>

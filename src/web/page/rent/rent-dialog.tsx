@@ -279,19 +279,13 @@ export function RentDialog(props: {
     waits: !hasPlace(offer),
   });
   const { refusal, send } = useRefusal();
-  const [isSending, setSending] = useState(false);
   const set: Set = (part) => setOrder((before) => ({ ...before, ...part }));
   const body = bodyOf(order, offer);
   async function rent(): Promise<void> {
-    setSending(true);
-    try {
-      const { id, name } = await callApi<InstanceRecord>(tenant.value, 'POST', '/instances', body);
-      close();
-      go(`/dashboard/instances/${id}`);
-      note.value = `Rented ${name ?? id}`;
-    } finally {
-      setSending(false);
-    }
+    const { id, name } = await callApi<InstanceRecord>(tenant.value, 'POST', '/instances', body);
+    close();
+    go(`/dashboard/instances/${id}`);
+    note.value = `Rented ${name ?? id}`;
   }
   const why = (at: string): string =>
     refusal.fields
@@ -308,9 +302,8 @@ export function RentDialog(props: {
     <Dialog id="rent" title={`Rent ${what}`} onClose={close}>
       <DialogForm
         button={`Rent for ${money(perHour, price.currency)} an hour`}
-        isOff={isSending}
         same={sameRent(tenant.value, body)}
-        onSubmit={() => void send(rent)}
+        onSubmit={() => send(rent)}
         close={close}
         before={<Estimate order={order} perHour={Number(perHour)} currency={price.currency} />}
       >

@@ -108,7 +108,7 @@ export function TemplateDialog(props: {
         button="Save"
         isOff={!fits}
         same={sameWriteTemplate(tenant.value, template?.id, body)}
-        onSubmit={() => void send(save)}
+        onSubmit={() => send(save)}
         close={close}
       >
         <Refused refusal={refusal} others={others} />
