@@ -24,6 +24,25 @@ const client = {
   get: () => Promise.reject(new NotFoundError(NOT_FOUND)),
 } as unknown as Partial<KubeClient>;
 
+const OFFER = {
+  id: 7,
+  gpu_name: 'NVIDIA-L4',
+  gpu_count: 1,
+  gpu_memory_mb: 24_576,
+  isolation: 'whole',
+  mig_profile: null,
+  pool: 'default',
+  simulated: false,
+  available: 2,
+  available_by_preemption: 0,
+  image_cached: true,
+  cpu_cores: 4,
+  memory_mb: 16_384,
+  disk_gb_max: 100,
+  cuda_version: null,
+  price_per_hour: { on_demand: '0.44', interruptible: '0.20', currency: 'USD' },
+};
+
 describeWith('chromium')('the page, when calls go wrong', () => {
   let browser: Browser;
   let page: Page;
@@ -107,5 +126,32 @@ describeWith('chromium')('the page, when calls go wrong', () => {
     goOn();
     await page.locator('#made').waitFor();
     expect(made).toBe(1);
+  });
+
+  it('rents once when the answer is lost and the person asks again', async () => {
+    const keys: string[] = [];
+    await page.route('**/api/v1/offers/search', (route) => route.fulfill({ json: { data: [OFFER] } }));
+    await answer('**/api/v1/instances', 'POST', async (route) => {
+      keys.push(route.request().headers()['idempotency-key'] ?? '');
+      if (keys.length < 4) return route.abort('connectionreset');
+      return route.fulfill({ status: 201, json: { id: 'i-1', name: 'again' } });
+    });
+    await page.getByRole('link', { name: 'Rent a GPU' }).click();
+    await page.getByRole('button', { name: 'Rent 1 × NVIDIA-L4' }).click();
+    const dialog = page.locator('#rent');
+    const button = dialog.getByRole('button', { name: /^Rent for/ });
+    const lose = () =>
+      Promise.all([page.waitForEvent('requestfailed', (one) => one.method() === 'POST'), button.click()]);
+    await lose();
+    await dialog.getByText('The server cannot be reached').waitFor();
+    await lose();
+    await dialog.getByLabel('Name', { exact: true }).fill('another order');
+    await lose();
+    await button.click();
+    await dialog.waitFor({ state: 'detached' });
+    const [first, again, other, last] = keys;
+    expect(first).toMatch(/^[0-9a-f-]{36}$/);
+    expect([again, last]).toEqual([first, other]);
+    expect(other).not.toBe(first);
   });
 });

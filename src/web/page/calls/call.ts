@@ -109,3 +109,9 @@ export async function callApi<T>(namespace: string, method: Method, path: string
     body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
   return answerOf(await fetchApi(namespace, path, { method, ...sent }));
 }
+
+/** Makes something once: when the answer is lost, the same call with the same key makes nothing more. Rejects with `CallError`. */
+export async function callOnce<T>(namespace: string, path: string, body: unknown, key: string): Promise<T> {
+  const headers = { 'content-type': 'application/json', 'idempotency-key': key };
+  return answerOf(await fetchApi(namespace, path, { method: 'POST', body: JSON.stringify(body), headers }));
+}

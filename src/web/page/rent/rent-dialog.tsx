@@ -1,8 +1,14 @@
 import { hasPlace } from '../../../wire/has-place.ts';
-import type { FoundOffer, InstanceRecord, SshKeyRecord, TemplateListItem } from '../../../wire/records.ts';
-import { useEffect, useState } from 'preact/hooks';
+import type {
+  CreateInstance,
+  FoundOffer,
+  InstanceRecord,
+  SshKeyRecord,
+  TemplateListItem,
+} from '../../../wire/records.ts';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { KeyForm, readSshKeys } from '../access/ssh-keys.tsx';
-import { callApi } from '../calls/call.ts';
+import { CallError, callOnce } from '../calls/call.ts';
 import { Dialog } from '../parts/controls.tsx';
 import { DialogForm, Field, fieldsOf, Help, Refused, useRefusal } from '../parts/form.tsx';
 import { useRead } from '../parts/use-read.ts';
@@ -243,6 +249,22 @@ function Estimate({ order, perHour, currency }: { order: Order; perHour: number;
   );
 }
 
+/** Rents. The same order, sent again because its answer was lost, rents nothing twice. */
+function useRent(body: CreateInstance): () => Promise<InstanceRecord> {
+  const sent = useRef({ order: '', key: '' });
+  return async () => {
+    const order = JSON.stringify(body);
+    if (sent.current.order !== order) sent.current = { order, key: crypto.randomUUID() };
+    try {
+      return await callOnce<InstanceRecord>(tenant.value, '/instances', body, sent.current.key);
+    } catch (error) {
+      // What the key stands for was deleted meanwhile.
+      if (error instanceof CallError && error.code === 'idempotency_conflict') sent.current = { order: '', key: '' };
+      throw error;
+    }
+  };
+}
+
 /** What is rented, and what it costs, before the click. */
 export function RentDialog(props: {
   offer: FoundOffer;
@@ -281,8 +303,9 @@ export function RentDialog(props: {
   const { refusal, send } = useRefusal();
   const set: Set = (part) => setOrder((before) => ({ ...before, ...part }));
   const body = bodyOf(order, offer);
+  const place = useRent(body);
   async function rent(): Promise<void> {
-    const { id, name } = await callApi<InstanceRecord>(tenant.value, 'POST', '/instances', body);
+    const { id, name } = await place();
     close();
     go(`/dashboard/instances/${id}`);
     note.value = `Rented ${name ?? id}`;
