@@ -36,13 +36,24 @@ export interface Order {
   waits: boolean;
 }
 
-/** The body of POST /instances. What was left empty is left out; the API has the words for what is wrong. */
-export function bodyOf(order: Order, { id }: Pick<FoundOffer, 'id'>): CreateInstance {
+/** What an hour costs at the price that the person sees. */
+export function perHourOf(
+  { type }: Pick<Order, 'type'>,
+  { price_per_hour: price }: Pick<FoundOffer, 'price_per_hour'>,
+) {
+  return type === 0 ? price.on_demand : price.interruptible;
+}
+
+/**
+ * The body of POST /instances. What was left empty is left out; the API has the words for what is wrong. The price that
+ * the person sees is the most, because the page may have read the offer long ago.
+ */
+export function bodyOf(order: Order, offer: Pick<FoundOffer, 'id' | 'price_per_hour'>): CreateInstance {
   const { type, name, image, template, registry, runtype, disk, longest, idle, highest, script, keys } = order;
   const named = order.variables.filter((variable) => variable.name !== '' || variable.value !== '');
   const [ports, command, args] = [portsOf(order.ports), linesOf(order.command), linesOf(order.args)];
   return {
-    ask_id: id,
+    ask_id: offer.id,
     type,
     on_no_capacity: order.waits ? 'queue' : 'fail',
     ...(name !== '' && { name }),
@@ -54,8 +65,9 @@ export function bodyOf(order: Order, { id }: Pick<FoundOffer, 'id'>): CreateInst
     ...(order.diskPolicy === 'retain' && { disk_policy: 'retain' }),
     ...(longest !== '' && { max_duration: longest }),
     ...(idle !== '' && { idle_timeout: idle }),
-    ...(order.expiry === 'delete' && { on_expiry: 'delete' }),
-    ...(highest !== '' && { max_price_per_hour: highest }),
+    // Asked only while it has an end: a later one is not to delete what nobody said.
+    ...(order.expiry === 'delete' && longest + idle !== '' && { on_expiry: 'delete' }),
+    max_price_per_hour: highest === '' ? perHourOf(order, offer) : highest,
     ...(named.length > 0 && { env: Object.fromEntries(named.map((one) => [one.name, one.value])) }),
     ...(ports.length > 0 && { ports }),
     ...(runtype === 'args' && command.length > 0 && { command }),

@@ -17,7 +17,7 @@ import { sameRent } from '../same/same.ts';
 import { attempt, go, note, tenant } from '../state.ts';
 import { RegistryField } from '../templates/template-dialog.tsx';
 import { ImageField } from './image-field.tsx';
-import { bodyOf, hoursOf, type Order } from './order.ts';
+import { bodyOf, hoursOf, type Order, perHourOf } from './order.ts';
 import { Variables } from './variables.tsx';
 
 type Set = (part: Partial<Order>) => void;
@@ -319,7 +319,7 @@ export function RentDialog(props: {
   const others = refusal.fields.filter(({ path }) => ![...BEFORE, ...BEHIND].some((field) => isAt(path, field)));
   // What is wrong stands at each field.
   const message = refusal.fields.length > others.length ? 'Correct the fields that are marked.' : refusal.message;
-  const perHour = order.type === 0 ? price.on_demand : price.interruptible;
+  const perHour = perHourOf(order, offer);
   const what = gpuWords(offer.gpu_count, offer.gpu_name, offer.mig_profile);
   return (
     <Dialog id="rent" title={`Rent ${what}`} onClose={close}>
