@@ -144,6 +144,11 @@ async function untilAnswered<T>(call: () => Promise<T>, { terminal }: Session): 
   }
 }
 
+/** The offer that the person sees, for no more than its price: the operator may change it before the answer. */
+function placeOf({ id, price_per_hour: price }: FoundOffer, input: Input): Record<string, unknown> {
+  return { ask_id: id, max_price_per_hour: input.flag('interruptible') ? price.interruptible : price.on_demand };
+}
+
 /** Asks for what is not given, and rents. `before` runs once the person has said yes; `runs` takes no simulated offer. */
 export async function rentWith(
   input: Input,
@@ -160,11 +165,11 @@ export async function rentWith(
     offer === undefined
       ? 'Wait in line, and rent'
       : `Rent ${offer.gpu_count} x ${plain(offer.gpu_name)}${offer.isolation === 'whole' ? '' : ` (${kindOf(offer)})`} for ${priceOf(offer, input.flag('interruptible'))} per hour`;
-  const place = offer === undefined ? { gpu: gpuOf(meant(found, input), input) } : { ask_id: offer.id };
+  const place = offer === undefined ? { gpu: gpuOf(meant(found, input), input) } : placeOf(offer, input);
   if (input.flag('yes')) terminal.say(`${what}.`);
   if (!(await confirm(session, `${what}?`, input.flag('yes')))) throw new CliFailure('Nothing was rented.');
   await before?.(api);
-  const [created, isInterrupted] = await untilAnswered(() => create(api, { ...body, ...place }, session), session);
+  const [created, isInterrupted] = await untilAnswered(() => create(api, { ...place, ...body }, session), session);
   terminal.say(`Rented ${created.id}.`);
   for (const warning of created.warnings) terminal.say(`Warning: ${plain(warning)}`);
   return { api, created, isInterrupted };

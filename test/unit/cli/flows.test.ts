@@ -22,6 +22,8 @@ const OFFER = {
   disk_gb_max: 100,
   image_cached: true,
 };
+/** What an order has that names no price: that of the offer, on demand. */
+const FOR_ITS_PRICE = { max_price_per_hour: '0.50' };
 const RECORD = {
   id: 'i-1',
   name: null,
@@ -96,7 +98,9 @@ it('a rental that lost its answer is sent again under the same key, and nothing 
   const posts = result.seen.filter(({ line }) => line === 'POST /api/v1/instances');
   expect(posts).toHaveLength(3);
   expect(new Set(posts.map(({ headers }) => headers['idempotency-key'])).size).toBe(1);
-  expect(posts.map(({ body }) => JSON.parse(body) as unknown)).toEqual([1, 2, 3].map(() => ({ ask_id: 7 })));
+  expect(posts.map(({ body }) => JSON.parse(body) as unknown)).toEqual(
+    [1, 2, 3].map(() => ({ ask_id: 7, ...FOR_ITS_PRICE })),
+  );
   expect(result.said).toContain('Rent 1 x NVIDIA-L4 for 0.50 USD per hour.');
   expect(result.said).toContain('Warning: No SSH key opens it.');
   expect(result.said).toContain('Log in with: berth ssh i-1');
@@ -114,7 +118,7 @@ it('bare, it asks: a part of a name, a number, and yes', async () => {
   const result = await berth(['rent'], answers, ['nothing', 'h100', '1', 'y']);
   expect(result.code).toBe(0);
   expect(result.said).toContain('No free offer is called nothing: write a number');
-  expect(JSON.parse(result.seen[2]?.body ?? '')).toEqual({ ask_id: 8 });
+  expect(JSON.parse(result.seen[2]?.body ?? '')).toEqual({ ask_id: 8, ...FOR_ITS_PRICE });
 });
 
 it('without a free place it waits in line for the kind that would do, when it may', async () => {
@@ -162,10 +166,15 @@ describe('who names a GPU', () => {
   });
 
   it('gets a slice where that is what was named, or where there is no whole one', async () => {
-    expect(await rented('--gpu', 'a100 mig')).toEqual([0, { ask_id: 8 }]);
-    expect(await rented('--gpu', '1g.10gb')).toEqual([0, { ask_id: 8 }]);
-    expect(await rented('--gpu', 'a100', '--offer', '9')).toEqual([0, { ask_id: 9 }]);
-    expect(await rented()).toEqual([0, { ask_id: 8 }]);
+    expect(await rented('--gpu', 'a100 mig')).toEqual([0, { ask_id: 8, max_price_per_hour: '0.20' }]);
+    expect(await rented('--gpu', '1g.10gb')).toEqual([0, { ask_id: 8, max_price_per_hour: '0.20' }]);
+    expect(await rented('--gpu', 'a100', '--offer', '9')).toEqual([0, { ask_id: 9, ...FOR_ITS_PRICE }]);
+    expect(await rented()).toEqual([0, { ask_id: 8, max_price_per_hour: '0.20' }]);
+    expect(await rented('--offer', '9', '--interruptible')).toEqual([
+      0,
+      { type: 1, ask_id: 9, max_price_per_hour: '0.20' },
+    ]);
+    expect(await rented('--max-price', '0.30')).toEqual([0, { ask_id: 8, max_price_per_hour: '0.30' }]);
     const only = await berth(['rent', '--gpu', 'a100', '--yes', '--no-wait'], [list(slice), json(201, RECORD)]);
     expect(only.said).toContain('Rent 1 x NVIDIA-A100-SXM4-80GB-MIG-1g.10gb (MIG 1g.10gb) for 0.20 USD per hour.');
   });
@@ -202,7 +211,7 @@ describe('berth rent', () => {
 it('rents on demand what interruptible instances end for, and says so of no other', async () => {
   const taken = { ...OFFER, available: 0, available_by_preemption: 1 };
   const result = await berth(['rent', '--gpu', 'l4', '--yes'], [list(taken), json(201, RECORD), READY]);
-  expect([result.code, JSON.parse(result.seen[1]?.body ?? '')]).toEqual([0, { ask_id: 7 }]);
+  expect([result.code, JSON.parse(result.seen[1]?.body ?? '')]).toEqual([0, { ask_id: 7, ...FOR_ITS_PRICE }]);
   const cheaper = await berth(['rent', '--gpu', 'l4', '--interruptible', '--yes'], [list(taken)]);
   expect(cheaper.code).toBe(5);
   const offers = async (...words: string[]) => (await berth(['offers', '--all', ...words], [list(taken)])).out;
