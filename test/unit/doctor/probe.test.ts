@@ -18,8 +18,8 @@ const IMAGE = { image: 'berth:1' };
 const NAMESPACE = 'berth-doctor-1';
 const FORBIDDEN = { message: 'POST /pods: 403', status: 403, reason: 'Forbidden' };
 
-/** What becomes of each pod, by its name. */
-type Phases = Readonly<Record<string, string>>;
+/** What becomes of each pod, by its name: each time that it is read, and the last from then on. */
+type Phases = Readonly<Record<string, string | readonly string[]>>;
 
 interface Given {
   refusals?: (Error | undefined)[];
@@ -31,7 +31,14 @@ interface Given {
 function clusterOf(phases: Phases, { refusals = [], secrets = {} }: Given = {}) {
   const calls: string[] = [];
   const created: KubeObject[] = [];
+  const reads = new Map<string, number>();
   let elapsed = 0;
+  const phaseOf = (name: string): string | undefined => {
+    const at = reads.get(name) ?? 0;
+    reads.set(name, at + 1);
+    const all = [phases[name] ?? []].flat();
+    return all[at] ?? all.at(-1);
+  };
   const create = ({ kind }: ResourceType, object: KubeObject): Promise<void> => {
     const { metadata } = object;
     created.push(object);
@@ -40,7 +47,7 @@ function clusterOf(phases: Phases, { refusals = [], secrets = {} }: Given = {}) 
     return refusal === undefined ? Promise.resolve() : Promise.reject(refusal);
   };
   const get = ({ kind }: ResourceType, { name, namespace }: ObjectRef): Promise<KubeObject> => {
-    const phase = phases[name];
+    const phase = phaseOf(name);
     const held = kind === 'Secret' && namespace === 'berth-system' ? secrets[name] : undefined;
     if (held !== undefined) return Promise.resolve({ metadata: { name }, ...dockerConfig(held) });
     if (phase === 'gone' || kind === 'Secret') return Promise.reject(new NotFoundError({ ...FORBIDDEN, status: 404 }));
@@ -86,6 +93,8 @@ test.each<[what: string, phases: Phases, result: string]>([
   ['that fails', { ...RUNS, server: 'Failed' }, 'unknown'],
   ['that another program deletes', { ...RUNS, server: 'gone' }, 'unknown'],
   ['whose client does not end', { ...RUNS, misses: 'Running' }, 'unknown'],
+  ['that has ended when it is not reached', { ...RUNS, server: ['Running', 'Failed'] }, 'unknown'],
+  ['that is gone when it is not reached', { ...RUNS, server: ['Running', 'gone'] }, 'unknown'],
 ])('a pod %s: %s', async (_what, phases, result) => {
   const { deps, calls } = clusterOf(phases);
   expect(await probeNetwork(deps)).toMatchObject({ result });
