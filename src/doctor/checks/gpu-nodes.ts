@@ -1,5 +1,6 @@
 import { Inventory } from '../../inventory/inventory.ts';
 import { gpuCounts } from '../../inventory/nodes/gpu-counts.ts';
+import { isPassing } from '../../inventory/nodes/node-state.ts';
 import type { NodeView } from '../../inventory/nodes/node-view.ts';
 import { type Obstacle, obstaclesOf } from '../../inventory/nodes/obstacles.ts';
 import { orderPools, type Pool } from '../../inventory/pools.ts';
@@ -101,6 +102,11 @@ function withoutUserNamespaces({ who, pool }: Case): Omit<Words, 'why'> {
 function tainted({ key, value = '', effect }: Taint, { who, words }: Case, pool: Pool | undefined): Words {
   const taint = `${key}${value === '' ? '' : `=${value}`}:${effect}`;
   const severity = 'warning';
+  if (isPassing({ key })) {
+    const message = `${who}: has the taint ${taint}, as while something is wrong with a node, or while it is emptied.`;
+    const remedy = `kubectl describe node ${words}   # mend what its conditions and events say: the taint goes by itself`;
+    return { severity, message, why: IDLE, remedy };
+  }
   if (pool === undefined) {
     const message = `${who}: no instance tolerates the taint ${taint}.`;
     return { severity, message, why: IDLE, remedy: `kubectl taint node ${words} ${quoted(`${taint}-`)}` };

@@ -64,6 +64,11 @@ export function isClosed(node: Node, tolerations: readonly Toleration[], archite
 /** Taints with which the Cluster Autoscaler and Karpenter begin to empty a node. */
 const EMPTYING: ReadonlySet<string> = new Set(['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted']);
 
+/** Whether such a taint goes by itself, with its node or with what is wrong there: no instance is to tolerate it. */
+export function isPassing({ key }: { key: string }): boolean {
+  return /^node\.(?:cloudprovider\.)?kubernetes\.io\//.test(key) || EMPTYING.has(key);
+}
+
 /** Whether a node is being emptied: its pods are taken away, and none of them is to blame. */
 export function isBeingEmptied({ metadata, spec }: Node): boolean {
   if (metadata.deletionTimestamp !== undefined || spec?.unschedulable === true) return true;

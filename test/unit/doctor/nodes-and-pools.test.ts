@@ -228,3 +228,14 @@ test.each<[harmless: string, planted: Planted]>([
     })),
   ],
 ])('%s is no fault', (_name, planted) => expect(findingsOf(planted)).toEqual([]));
+
+test.each([
+  ['team', 'kubectl patch gpupool main '],
+  ['node.kubernetes.io/disk-pressure', 'kubectl describe node gpu-0 '],
+  ['node.cloudprovider.kubernetes.io/uninitialized', 'kubectl describe node gpu-0 '],
+  ['ToBeDeletedByClusterAutoscaler', 'kubectl describe node gpu-0 '],
+  ['karpenter.sh/disrupted', 'kubectl describe node gpu-0 '],
+])('of the taint %s it says: %s', (key, remedy) => {
+  const found = findingsOf(node({ taints: [{ key, effect: 'NoSchedule' }] }));
+  expect(found.map((one) => [one.reason, one.remedy.startsWith(remedy)])).toEqual([['Tainted', true]]);
+});
