@@ -143,7 +143,13 @@ async function answerTo(
 export async function forwardHttp(deps: ForwardDeps, incoming: PortRequest, response: ServerResponse): Promise<void> {
   await whileOpen(deps, incoming, response, async (signal) => {
     const { answer, request, stream } = await answerTo(deps, incoming, { signal });
-    response.writeHead(answer.statusCode ?? 502, toClient(answer.headersDistinct, incoming.routing));
+    try {
+      response.writeHead(answer.statusCode ?? 502, toClient(answer.headersDistinct, incoming.routing));
+    } catch (error) {
+      // A head that Node reads and does not write, such as a status below 100: nothing else would end the connection.
+      stream.destroy();
+      throw unreachable(incoming.target.port, error);
+    }
     const isWhole = await passBody(answer, response);
     if (!isWhole || !request.shouldKeepAlive) stream.destroy();
   });

@@ -163,3 +163,9 @@ it('an answer that breaks off does so for the client too', async () => {
     void response.writeHead(200, { 'content-length': 9 }).write('four', () => request.socket.destroy());
   await expect(ask()).rejects.toThrow('terminated');
 });
+
+it('an answer that cannot be passed on is an error, and leaves no connection that nobody counts', async () => {
+  onRequest = (request) => request.socket.write('HTTP/1.1 099 Odd\r\ncontent-length: 2\r\n\r\nno');
+  expect(await ask()).toContain('does not answer');
+  await waitFor('the end of the connection', () => sockets[0]?.destroyed);
+});
