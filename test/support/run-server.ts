@@ -180,7 +180,7 @@ export async function runServer(): Promise<RunServer> {
   server.on('connection', (socket: Socket) => sockets.add(socket.once('close', () => sockets.delete(socket))));
   server.on('upgrade', (request, socket, head) => {
     if (self.refusesCommands !== undefined) {
-      const body = '{"error":{"code":"x","message":"No commands here."}}';
+      const body = '{"error":{"code":"instance_not_running","message":"No commands here."}}';
       socket.end(`HTTP/1.1 ${self.refusesCommands} Refused\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
       return;
     }

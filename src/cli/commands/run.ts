@@ -6,7 +6,15 @@ import { followLog, lineOf, noticeOf } from '../api/follow-log.ts';
 import { CliFailure, EXIT, usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import { followStart } from '../rent/progress.ts';
-import { fetchFiles, requireEmpty, requireFolder, requireTar, requireWritable, uploadFolder } from '../run/files.ts';
+import {
+  fetchFiles,
+  requireEmpty,
+  requireFolder,
+  requireTar,
+  requireWritable,
+  uploadFolder,
+  waitsForFiles,
+} from '../run/files.ts';
 import { nonceOf, readLine, runScript } from '../run/script.ts';
 import type { Session } from '../session.ts';
 import { onSignals } from '../signals.ts';
@@ -106,13 +114,22 @@ async function followRun(run: Run, interrupts: Interrupts, input: Input, session
   });
 }
 
-async function upload({ api, id, left }: Run, input: Input, session: Session): Promise<void> {
+/** Brings the files that the run asks for, unless it has them: also where only the answer to that was lost. */
+async function upload({ api, id, left, hasBegun }: Run, input: Input, session: Session): Promise<void> {
   const folder = input.text('upload');
-  if (folder === undefined) {
-    throw usageFailure(`${id} waits for files.`, `Run berth run --attach ${id} --upload FOLDER.`);
-  }
-  const bytes = await persist(() => uploadFolder({ api, id }, folder, input.texts('exclude')), session, left.signal);
-  session.terminal.say(`Uploaded ${plain(folder)}: ${(bytes / 1e6).toFixed(1)} MB.`);
+  const bring = async (): Promise<number | undefined> => {
+    if (!(await waitsForFiles({ api, id }))) return undefined;
+    if (folder === undefined)
+      throw usageFailure(`${id} waits for files.`, `Run berth run --attach ${id} --upload FOLDER.`);
+    return await uploadFolder({ api, id }, folder, input.texts('exclude'));
+  };
+  const bytes = await persist(bring, session, left.signal).catch((error: unknown) => {
+    // Others have its place: the next start asks again if it needs files.
+    if (hasBegun && error instanceof ApiFailure && error.code === 'instance_not_running') return undefined;
+    throw error;
+  });
+  if (folder !== undefined && bytes !== undefined)
+    session.terminal.say(`Uploaded ${plain(folder)}: ${(bytes / 1e6).toFixed(1)} MB.`);
 }
 
 /** Gives the instance back. Says so loudly where that fails: it is still billed. */

@@ -9,7 +9,7 @@ import type { RemoteCommand } from '../api/remote-command.ts';
 import { CliFailure, EXIT, usageFailure } from '../failure.ts';
 import { withoutKey } from '../settings.ts';
 import { plain } from '../text.ts';
-import { BEGIN, NOTHING, PACK, UNPACK } from './script.ts';
+import { BEGIN, NOTHING, PACK, UNPACK, WAITS } from './script.ts';
 
 /** Characters of what a program says about its failure. */
 const MOST_WORDS = 1000;
@@ -103,6 +103,15 @@ function pack(folder: string, names: readonly string[], exclude: readonly string
   const packer = tar([...words, '--null', '-T', '-'], 'pipe');
   packer.stdin?.on('error', () => undefined).end(listed);
   return packer;
+}
+
+/** Whether the run waits for files: once it has them, others would take the place of what the program made of them. */
+export async function waitsForFiles(there: Remote): Promise<boolean> {
+  const code = await runThere(there, WAITS, ({ stdin, stdout }) => {
+    stdin.end();
+    stdout.resume();
+  });
+  return code !== NOTHING;
 }
 
 /** Brings the content of a folder into the working folder of the run, and lets the program begin. Returns its bytes. */

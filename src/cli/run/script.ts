@@ -25,7 +25,7 @@ interface Plan {
  * seconds.
  */
 export function runScript({ nonce, upload, fetch }: Plan): string {
-  const wait = `echo 'berth-run ${nonce} upload'
+  const wait = `[ -e ${STATE}/go ] || echo 'berth-run ${nonce} upload'
 _berth_t=0
 while [ ! -e ${STATE}/go ]; do
   [ $_berth_t -lt ${UPLOAD_SECONDS} ] || { echo 'berth: no files came within ${UPLOAD_SECONDS / 60} minutes' >&2; exit 125; }
@@ -76,8 +76,10 @@ const COPIES = `{ echo $$ >${STATE}/copy; } 2>/dev/null`;
 /** Commands in the instance. */
 export const UNPACK = `cd ${FOLDER} && { ${COPIES}; tar -xof -; }`;
 export const BEGIN = `: >${FOLDER}/${STATE}/go`;
-/** The exit status of PACK when there is nothing to fetch. */
+/** The exit status of PACK when there is nothing to fetch, and of WAITS when the run has its files. */
 export const NOTHING = 66;
+/** The log still has the request when the files have come, and the program may have changed them since. */
+export const WAITS = `[ ! -e ${FOLDER}/${STATE}/go ] || exit ${NOTHING}`;
 /**
  * Prints an archive of the files that came or changed since the program began. wget, unzip and mv give files older times, so
  * the time of the last change to their inodes counts where find knows it. Where names are ended by NUL, they may have any

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -181,6 +181,34 @@ describe('berth run', () => {
     expect(again).toMatchObject({ code: 4, out: 'hello\n' });
     expect(await readFile(join(home, 'berth-i-run1/file'), 'utf8')).toBe('kept\n');
     expect(server.isDeleted).toBe(true);
+  });
+
+  it.each([
+    ['without the folder', []],
+    ['with the folder', ['--upload', 'project']],
+  ])('brings files once: who comes back %s changes nothing that the program made of them', async (_what, words) => {
+    const project = await folder({ state: 'as it was' });
+    const program = 'echo made >state; : >begun; while [ ! -e end ]; do sleep 0.1; done';
+    const first = start('--upload', project, '--', 'sh', '-c', program);
+    await waitFor('the program', () => existsSync(join(server.workspace, 'begun')));
+    first.kill('SIGKILL');
+    await finished(first);
+    await writeFile(join(server.workspace, 'end'), '');
+    const again = await run('--attach', 'i-run1', ...words);
+    expect([again.code, again.said]).toEqual([0, again.said]);
+    expect(await readFile(join(home, 'berth-i-run1/state'), 'utf8')).toBe('made\n');
+  });
+
+  it('goes on where it comes back while nothing runs, as when others have the place', async () => {
+    const project = await folder({ state: 'as it was' });
+    const first = start('--upload', project, '--', 'sh', '-c', ': >begun; while [ ! -e end ]; do sleep 0.1; done');
+    await waitFor('the program', () => existsSync(join(server.workspace, 'begun')));
+    first.kill('SIGKILL');
+    await finished(first);
+    server.refusesCommands = 409;
+    const again = finished(start('--attach', 'i-run1', '--no-fetch'));
+    await writeFile(join(server.workspace, 'end'), '');
+    expect((await again).code).toBe(0);
   });
 
   it('writes no file outside of its folder, whatever the instance sends', async () => {
