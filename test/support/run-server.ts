@@ -47,6 +47,8 @@ export interface RunServer extends AsyncDisposable {
   refusesCommands: number | undefined;
   /** A folder of programs that the image has before those of this machine. */
   programs: string | undefined;
+  /** A folder of programs that are all that commands find. */
+  hasOnly: string | undefined;
   /** What prints the archive of the files, in the place of what is asked for. */
   packsWith: string | undefined;
   /** Breaks all connections, as the kill of a replica does. */
@@ -74,6 +76,7 @@ export async function runServer(): Promise<RunServer> {
     refusesCommands: undefined,
     packsWith: undefined,
     programs: undefined,
+    hasOnly: undefined,
     cut: () => {
       for (const socket of sockets) socket.destroy();
     },
@@ -154,7 +157,7 @@ export async function runServer(): Promise<RunServer> {
   }
 
   function serve(client: WebSocket, command: string): void {
-    const PATH = [self.programs, process.env['PATH']].filter(Boolean).join(delimiter);
+    const PATH = [self.programs, self.hasOnly ?? process.env['PATH']].filter(Boolean).join(delimiter);
     const asked = command.includes('tar -cf') ? (self.packsWith ?? command) : command;
     const child = spawn('sh', ['-c', there(asked)], { stdio: 'pipe', env: { ...process.env, PATH } });
     running.add(child);

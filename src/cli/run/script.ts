@@ -83,16 +83,22 @@ export const WAITS = `[ ! -e ${FOLDER}/${STATE}/go ] || exit ${NOTHING}`;
 /**
  * Prints an archive of the files that came or changed since the program began. wget, unzip and mv give files older times, so
  * the time of the last change to their inodes counts where find knows it. Where names are ended by NUL, they may have any
- * character. The tar of some small images reads no list.
+ * character. The tar of some small images reads no list. Nothing is written: a program may have ended because the disk is
+ * full, and what is not listed is lost with the instance. So too much is brought where the beginning is not known, because
+ * the program removed it or the image has no find.
  */
 export const PACK = `cd ${FOLDER} || exit
 ${COPIES}
-newer=-newer; find ${STATE}/begin -cnewer ${STATE}/begin >/dev/null 2>&1 && newer=-cnewer
-list() { find . -path ./${STATE} -prune -o '(' -type f -o -type l ')' $newer ${STATE}/begin "$1" >${STATE}/list; [ -s ${STATE}/list ] || exit ${NOTHING}; }
-if tar -cf /dev/null --null -T /dev/null 2>/dev/null; then list -print0; tar -cf - --null -T ${STATE}/list
-else
-  list -print
+command -v find >/dev/null || { tar -cf - --exclude=./${STATE} .; exit; }
+set -- -newer ${STATE}/begin
+find ${STATE}/begin -cnewer ${STATE}/begin >/dev/null 2>&1 && set -- -cnewer ${STATE}/begin
+[ -e ${STATE}/begin ] || set --
+list() { find . -path ./${STATE} -prune -o '(' -type f -o -type l ')' "$@"; }
+list "$@" -print | read -r f || exit ${NOTHING}
+if tar -cf /dev/null --null -T - </dev/null 2>/dev/null; then list "$@" -print0 | tar -cf - --null -T -
+else list "$@" -print | {
   set --
-  while IFS= read -r f; do set -- "$@" "$f"; done <${STATE}/list
+  while IFS= read -r f; do set -- "$@" "$f"; done
   tar -cf - "$@"
+}
 fi`;

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -85,6 +85,25 @@ describe('berth run', () => {
     const result = await run('--output', 'out', '--', 'sh', '-c', 'mkdir d; echo x >"d/a b"; echo y >c');
     expect(result.code).toBe(0);
     expect((await readdir(join(home, 'out'), { recursive: true })).toSorted()).toEqual(['c', 'd', 'd/a b']);
+  });
+
+  it.each([
+    ['the disk is full', 'ln -s /dev/full .berth-run/list'],
+    ['the program removed what Berth keeps of the run', 'rm -r .berth-run'],
+  ])('fetches all the same where %s', async (_what, program) => {
+    const { code, said } = await run('--output', 'out', '--', 'sh', '-c', `${program}; echo kept >file`);
+    expect([code, said]).toEqual([0, said]);
+    expect(await readFile(join(home, 'out/file'), 'utf8')).toBe('kept\n');
+  });
+
+  it('fetches everything from an image without find', async () => {
+    const programs = join(home, 'programs');
+    await mkdir(programs);
+    for (const name of ['sh', 'tar']) await symlink(`/usr/bin/${name}`, join(programs, name));
+    server.hasOnly = programs;
+    const { code, said } = await run('--output', 'out', '--', 'sh', '-c', 'echo kept >file');
+    expect([code, said]).toEqual([0, said]);
+    expect(await readdir(join(home, 'out'))).toEqual(['file']);
   });
 
   it('without files to bring or to fetch makes no folder', async () => {
