@@ -34,9 +34,13 @@ export class ClientSocket {
       done(new Error('The client is gone.'));
       return;
     }
-    this.#socket.send(Buffer.concat([Uint8Array.of(channel), ...parts]), { binary: true }, (error) =>
-      done(error ?? undefined),
-    );
+    let isHeldBack = false;
+    this.#socket.send(Buffer.concat([Uint8Array.of(channel), ...parts]), { binary: true }, (error) => {
+      // The kernel had no room until the client took bytes: on a slow line, its pong is behind many of these.
+      if (isHeldBack && !error) this.#isAlive = true;
+      done(error ?? undefined);
+    });
+    isHeldBack = this.#socket.bufferedAmount > 0;
   }
 
   /** Reads no more until `resume`. */
