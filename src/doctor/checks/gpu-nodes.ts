@@ -91,11 +91,11 @@ const WORDS: Record<
   }),
 };
 
-function withoutUserNamespaces({ who, pool }: Case): Omit<Words, 'why'> {
+function withoutUserNamespaces({ who, words, pool }: Case): Omit<Words, 'why'> {
   return {
     severity: 'error',
     message: `${who}: GPUPool ${pool} requires user namespaces, and the container runtime there does not say that it has them.`,
-    remedy: `kubectl patch gpupool ${pool} --type merge -p '{"spec":{"userNamespaces":"Preferred"}}'`,
+    remedy: `kubectl get node ${words} -o custom-columns=NAME:.metadata.name,RUNTIME:.status.nodeInfo.containerRuntimeVersion   # update the runtime; if the pool does not require them, root in an instance is root on its node`,
   };
 }
 

@@ -239,3 +239,8 @@ test.each([
   const found = findingsOf(node({ taints: [{ key, effect: 'NoSchedule' }] }));
   expect(found.map((one) => [one.reason, one.remedy.startsWith(remedy)])).toEqual([['Tainted', true]]);
 });
+
+test('what a pool requires to keep tenants apart from nodes, no line switches off', () => {
+  const [found] = findingsOf(pool({ userNamespaces: 'Required' }));
+  expect(found?.remedy).toMatch(/^kubectl get node gpu-0 .*root in an instance is root on its node$/);
+});
