@@ -1,7 +1,7 @@
 import type { Month } from '../ledger/month.ts';
 import type { BudgetStatus } from '../resources/tenants/budget.ts';
 import { whoCanChange, whoCanChangeKey } from '../resources/tenants/who-can-change.ts';
-import { amountText, isSpent, type Line, lineText, periodOf } from './accounts.ts';
+import { isSpent, type Line, lineText, periodOf } from './accounts.ts';
 
 /** Whose budget it is, in words. */
 export interface BudgetWords {
@@ -68,12 +68,20 @@ export function warningWords(budget: BudgetStatus, words: BudgetWords): string {
   return `${said} When all of it is spent, the instances that draw on it are stopped. ${outlook(budget, words)}`;
 }
 
-/** Why a budget has no room for an instance that needs this much of the line. */
+/** Whole per cent of a line, rounded up: together these are more than it has where it has no room for them. */
+function percentText({ max }: Line, amount: bigint): string {
+  return `${amount <= 0n ? 0n : (amount * 100n + max - 1n) / max} per cent`;
+}
+
+/**
+ * Why a budget has no room for an instance that needs this much of the line. Its amounts grow with each moment, and a
+ * status that says them would be written at each look, which brings the next: so it says per cent.
+ */
 export function budgetRefusal(line: Line, needed: bigint, month: Month, words: BudgetWords): string {
   const period = periodOf(month);
   if (isSpent(line)) return spentWords(lineText(line), period, words);
-  const { unit, spent, max } = lineText(line);
-  const [kept, needs] = [line.reserved, needed].map((amount) => amountText(line, amount));
-  const said = `${begin(words.what)} for ${month.name} has no room for the first hour of this instance, which is ${needs} ${unit}: of ${max} ${unit}, ${spent} are spent, and ${kept} are set aside for the first hour of other instances.`;
+  const { unit, max } = lineText(line);
+  const [needs, spent, kept] = [needed, line.spent, line.reserved].map((amount) => percentText(line, amount));
+  const said = `${begin(words.what)} for ${month.name} has no room for the first hour of this instance, which takes ${needs}: of ${max} ${unit}, ${spent} are spent, and ${kept} are set aside for the first hour of other instances.`;
   return `${said} Stop another instance, or choose a smaller one. ${outlook(period, words)}`;
 }

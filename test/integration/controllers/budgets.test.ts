@@ -120,7 +120,7 @@ it('a claim reserves its first hour, and is refused with what is spent and who c
   const refused = await call('POST', '/instances', { gpu: { name: PRODUCT, count: 1 } });
   expect([refused.status, refused.error['code']]).toEqual([403, 'budget_exceeded']);
   expect(refused.error['message']).toMatch(
-    /Nothing was rented\. The budget of this tenant for \d{4}-\d\d has no room for the first hour of this instance, which is 3600\.00 USD: of 10000\.00 USD, .* The operator can change budget in TenantPolicy budget-/,
+    /Nothing was rented\. The budget of this tenant for \d{4}-\d\d has no room for the first hour of this instance, which takes 36 per cent: of 10000\.00 USD, .* The operator can change budget in TenantPolicy budget-/,
   );
   await cluster.client.delete(GPU_INSTANCES, { namespace: tenant, name: 'third' });
 });

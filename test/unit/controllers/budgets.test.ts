@@ -66,7 +66,7 @@ describe('a claim', () => {
     expect(ready('b')).toMatchObject({
       reason: 'BudgetExceeded',
       message:
-        'The budget of this tenant for 2026-01 has no room for the first hour of this instance, which is 1.00 USD: of 1.50 USD, 0.00 are spent, and 1.00 are set aside for the first hour of other instances. Stop another instance, or choose a smaller one. The budget renews at 2026-02-01T00:00:00.000Z. The operator can change budget in TenantPolicy gold.',
+        'The budget of this tenant for 2026-01 has no room for the first hour of this instance, which takes 67 per cent: of 1.50 USD, 0 per cent are spent, and 67 per cent are set aside for the first hour of other instances. Stop another instance, or choose a smaller one. The budget renews at 2026-02-01T00:00:00.000Z. The operator can change budget in TenantPolicy gold.',
     });
   });
 
