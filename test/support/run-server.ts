@@ -12,6 +12,9 @@ import { frame } from './channel-server.ts';
 
 const ID = 'i-run1';
 
+/** Bytes of a line. */
+const MOST = 64 * 1024;
+
 const OFFER = {
   id: 7,
   gpu_name: 'NVIDIA-L4',
@@ -94,7 +97,7 @@ export async function runServer(): Promise<RunServer> {
     running.add(child);
     for (const output of [child.stdout, child.stderr]) {
       createInterface({ input: output }).on('line', (line) => {
-        lines.push(line);
+        lines.push(line.length > MOST ? `${line.slice(0, MOST)} [line cut by Berth]` : line);
         for (const read of readers) read();
       });
     }

@@ -22,7 +22,7 @@ interface Plan {
  * The program of a run, for `/bin/sh -c` with the words of the user after it. It ends by itself, and the rental with it, when
  * no client comes back: so a laptop that is closed leaves no GPU behind. When others took the place (TERM), the run begins
  * again with what is on the disk, and what it wrote before is its work too. `find -newer` of some images compares whole
- * seconds.
+ * seconds. The end is said twice: the first time it may follow a line without an end, and of a long one the rest is cut.
  */
 export function runScript({ nonce, upload, fetch }: Plan): string {
   const wait = `[ -e ${STATE}/go ] || echo 'berth-run ${nonce} upload'
@@ -49,6 +49,7 @@ echo $_berth_s >${STATE}/exit
 fi
 rm -f ${STATE}/copy
 trap 'exit $_berth_s' TERM
+echo 'berth-run ${nonce} exit '$_berth_s
 echo 'berth-run ${nonce} exit '$_berth_s
 _berth_t=0
 while [ $_berth_t -lt ${fetch ? HOLD_SECONDS : END_SECONDS} ]; do _berth_second; done

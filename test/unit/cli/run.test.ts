@@ -113,6 +113,19 @@ describe('berth run', () => {
     expect(server.isDeleted).toBe(true);
   });
 
+  it('sees the end of a program that ends no line, however long that is', async () => {
+    const result = await run(
+      '--output',
+      'out',
+      '--',
+      'sh',
+      '-c',
+      'echo kept >file; head -c 100000 /dev/zero | tr "\\0" x',
+    );
+    expect([result.code, server.isDeleted, await readdir(join(home, 'out'))]).toEqual([0, true, ['file']]);
+    expect(result.out).toContain('xxxx [line cut by Berth]');
+  });
+
   it('loses no line and prints none twice when the connections break, and goes on', async () => {
     const child = start(
       '--no-fetch',
@@ -366,7 +379,8 @@ describe('the script of a run', () => {
     await pass(pack);
     pack.stdout.resume();
     expect(await end).toEqual([0, null]);
-    expect(out).toBe(`berth-run ${nonce} upload\ncontentberth-run ${nonce} exit 0\n`);
+    const mark = `berth-run ${nonce} exit 0\n`;
+    expect(out).toBe(`berth-run ${nonce} upload\ncontent${mark}${mark}`);
   });
 
   it('tells a client that comes back which run it is', () => {
