@@ -13,13 +13,14 @@ export interface Foreign {
 
 /**
  * Makes pods that ask for one of a resource each, and resolves with how many have a node: once the scheduler has looked at
- * each, and `isDone` says that it will place no more of them.
+ * each, and `isDone` says that it will place no more of them. `wake` has it look again at those that wait.
  */
 export async function placePods(
   { client, namespace, label }: Foreign,
   resources: readonly string[],
   prefix: string,
   isDone: (placed: number) => boolean | Promise<boolean>,
+  wake?: () => Promise<unknown>,
 ): Promise<number> {
   const names = resources.map((_, index) => `${prefix}-${index}`);
   for (const [index, resource] of resources.entries()) {
@@ -37,12 +38,15 @@ export async function placePods(
     const found = await Promise.all(names.map((name) => client.get(PODS, { namespace, name })));
     const isSeen = found.every(({ status }) => findCondition(status?.conditions, 'PodScheduled') !== undefined);
     const placed = found.filter(({ spec }) => spec?.nodeName !== undefined).length;
-    return isSeen && (await isDone(placed)) && placed;
+    if (isSeen && (await isDone(placed))) return placed;
+    if (isSeen) await wake?.();
+    return false;
   });
 }
 
 /** Removes those of a prefix, and waits until their claims are gone too. */
-export async function removePods({ client, namespace }: Foreign, prefix: string): Promise<void> {
+export async function removePods(foreign: Foreign, prefix: string): Promise<void> {
+  const { client, namespace } = foreign;
   const { items } = await client.list(PODS, { namespace });
   const own = items.filter(({ metadata }) => metadata.name.startsWith(prefix));
   // Those that wait go first. One that goes while the scheduler places it leaves its device taken there for good.
@@ -50,8 +54,13 @@ export async function removePods({ client, namespace }: Foreign, prefix: string)
     (a, b) => Number(a.spec?.nodeName !== undefined) - Number(b.spec?.nodeName !== undefined),
   );
   for (const { metadata } of waitingFirst) await client.delete(PODS, metadata, { gracePeriodSeconds: 0 });
-  await waitFor('their claims to be gone', async () => {
-    const claims = (await client.list(RESOURCE_CLAIMS, { namespace })).items;
-    return !claims.some(({ metadata }) => metadata.name.startsWith(prefix));
+  await claimsGone(foreign, (name) => name.startsWith(prefix));
+}
+
+/** Waits until the claims with such names are gone: Kubernetes keeps them until what they have is given back. */
+export async function claimsGone({ client, namespace }: Foreign, isMeant: (name: string) => boolean): Promise<void> {
+  await waitFor('claims to be gone', async () => {
+    const { items } = await client.list(RESOURCE_CLAIMS, { namespace });
+    return !items.some(({ metadata }) => isMeant(metadata.name));
   });
 }

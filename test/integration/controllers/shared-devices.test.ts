@@ -11,7 +11,7 @@ import { PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { Chance } from '../../simulation/clock/chance.ts';
 import type { BerthProcess } from '../../support/berth-process.ts';
-import { type Foreign, placePods, removePods } from '../../support/foreign-pods.ts';
+import { claimsGone, type Foreign, placePods, removePods } from '../../support/foreign-pods.ts';
 import type { Call } from '../../support/http/client.ts';
 import { addNode, sellDevices, sliceNode } from '../../support/http/fleet.ts';
 import { kindsCounted } from '../../support/kinds-counted.ts';
@@ -133,6 +133,21 @@ async function dropClaims(names: readonly string[]): Promise<void> {
     await client.delete(PODS, { namespace, name }, { gracePeriodSeconds: 0 });
     await client.delete(RESOURCE_CLAIMS, { namespace, name });
   }
+  await claimsGone(foreign, (name) => names.includes(name));
+}
+
+/**
+ * Has the scheduler look again at the pods that wait. While it writes what a pod gets of a shared device, it counts that
+ * part twice for a moment, and a pod that then finds no room waits for the next event, or for five minutes.
+ */
+async function wake(): Promise<void> {
+  const annotations = { woken: String(performance.now()) };
+  await tenant.client.patch(
+    RESOURCE_SLICES,
+    { name: `${tenant.name}-dra` },
+    { metadata: { annotations } },
+    { type: 'merge' },
+  );
 }
 
 it('offers the parts that pods get, by their part of a GPU', async () => {
@@ -172,7 +187,7 @@ it('offers as many as the scheduler then places, whatever parts others have', as
       expect(consumedCapacity).toEqual(quantities(SHAPE, consumed));
     }
     const probes = Array.from({ length: ALL + 1 }, () => resource);
-    const placed = await placePods(foreign, probes, 'probe', async () => (await free()) === 0);
+    const placed = await placePods(foreign, probes, 'probe', async () => (await free()) === 0, wake);
     left.push(placed);
     await removePods(foreign, 'probe');
     await isFree(placed);
@@ -188,7 +203,7 @@ it('offers no class of whole and shared ones, which the scheduler takes for one,
   await isFree(ALL);
   expect(await places()).toEqual(['1 whole', `${ALL} time_sliced`]);
   const asked = Array.from({ length: ALL + 2 }, () => `${resource}-any`);
-  expect(await placePods(foreign, asked, 'any', (placed) => placed === ALL + 1)).toBe(ALL + 1);
+  expect(await placePods(foreign, asked, 'any', (placed) => placed === ALL + 1, wake)).toBe(ALL + 1);
   await isFree(0);
   expect(await places()).toEqual(['0 time_sliced', '0 whole']);
   const devices = (await allocated()).map((one) => (one.shareID === undefined ? one.device : `part of ${one.device}`));
