@@ -4,18 +4,17 @@ import { join } from 'node:path';
 import { endingSignal, INTERRUPTED } from '../lib/ending.ts';
 import { explainFailure, LocalFailure } from '../lib/failure.ts';
 import { decideImages, decideNode } from './decide-node.ts';
-import { supervise } from './supervisor/supervise.ts';
+import { clearState, supervise } from './supervisor/supervise.ts';
 import { inspectHost } from './bring-up.ts';
 import type { BringUpOptions } from './local-cluster.ts';
 import { connectGiven } from './given-cluster.ts';
 import { signInLink } from './sign-in.ts';
-import { clearLeftovers } from './supervisor/leftovers.ts';
 import { remoteProgress, showMessage, type SupervisorMessage } from './supervisor/messages.ts';
 import { readOptions, type LocalOptions } from './options.ts';
 import { cacheFolder, ROOT, stateFolder } from '../lib/paths.ts';
 import { isAlive, signalProcess } from '../lib/process-identity.ts';
 import { type Progress, terminalProgress } from '../lib/progress.ts';
-import { type ClusterRecord, readRecord, removeRecord } from './supervisor/record.ts';
+import { type ClusterRecord, readRecord } from './supervisor/record.ts';
 import { chooseWay } from './ways.ts';
 import { waitFor } from '../lib/wait.ts';
 
@@ -198,11 +197,14 @@ async function stop(): Promise<number> {
   signalProcess(record.supervisor, 'SIGTERM');
   const ended = await waitFor(() => !isAlive(record.supervisor), { timeout: STOP_TIMEOUT });
   if (ended === undefined) signalProcess(record.supervisor, 'SIGKILL');
-  const left = await clearLeftovers(state, record);
+  const left = await clearState(state, record);
   progress.end();
+  if (left === undefined) {
+    process.stdout.write('Stopped. Another cluster of this checkout starts meanwhile: see `npm run status`.\n');
+    return 0;
+  }
   if (left.length > 0)
     throw new LocalFailure(`These are left: ${left.join(', ')}.`, 'Run it again, or remove them by hand.');
-  removeRecord(state);
   process.stdout.write('Stopped: no process, container, link or cgroup of the cluster is left.\n');
   return 0;
 }

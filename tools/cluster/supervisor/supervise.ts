@@ -95,9 +95,37 @@ export async function takeState(state: string): Promise<FileLock> {
   return lock;
 }
 
+/**
+ * Clears away what a supervisor that was told to end has left, and returns what stays. Undefined when another supervisor
+ * has taken the state folder since: it may have the same container, link and record by now.
+ */
+export async function clearState(state: string, record: ClusterRecord): Promise<string[] | undefined> {
+  const { pid } = record.supervisor;
+  const lock = await waitFor(
+    () => {
+      const found = tryLock(lockOf(state));
+      return ('release' in found || found.pid !== pid) && found;
+    },
+    { timeout: NOTICE_TIMEOUT },
+  );
+  if (lock === undefined) return [`process ${pid}`];
+  if (!('release' in lock)) return undefined;
+  try {
+    const left = await clearLeftovers(state, record);
+    if (left.length === 0) removeRecord(state);
+    return left;
+  } finally {
+    lock.release();
+  }
+}
+
+function lockOf(state: string): string {
+  return join(state, 'supervisor.lock');
+}
+
 /** Waits for a supervisor that is ending. Throws LocalFailure when one goes on running. */
 async function waitForLock(state: string): Promise<FileLock> {
-  const path = join(state, 'supervisor.lock');
+  const path = lockOf(state);
   const lock = await waitFor(() => tryFree(path), { timeout: NOTICE_TIMEOUT });
   if (lock !== undefined) return lock;
   if (readRecord(state)?.phase === 'stopping') {
