@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
 import type { UsageAnswer } from '../../../src/http/features/usage/schema.ts';
+import { joined, ratesOf } from '../../../src/web/page/parts/rates.ts';
+import { money } from '../../../src/web/page/parts/words.ts';
 import { decimalsOf, isModel, periods, seriesOf, tokens } from '../../../src/web/page/usage/report.ts';
 
 it.each([
@@ -42,4 +44,15 @@ it.each([
   [0.0001, 4],
 ])('lines that are %f from each other need %i decimals', (step, decimals) => {
   expect(decimalsOf(step)).toBe(decimals);
+});
+
+it('adds up no amounts of two currencies', () => {
+  const at = (price: string | null, currency: string | null) => ({ price_per_hour: price, currency });
+  const running = [at('1.00', 'USD'), at('2.50', 'EUR'), at('0.25', 'USD'), at(null, null)];
+  expect(ratesOf(running)).toEqual([
+    ['USD', 1.25],
+    ['EUR', 2.5],
+  ]);
+  expect(joined(ratesOf(running))).toBe(`${money(1.25, 'USD')} + ${money(2.5, 'EUR')}`);
+  expect(joined(ratesOf([at(null, null)]))).toBe('');
 });

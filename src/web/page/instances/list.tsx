@@ -4,6 +4,7 @@ import { type Signal, signal, useComputed } from '@preact/signals';
 import { useMemo, useState } from 'preact/hooks';
 import { type ServerEvent, useFollow } from '../calls/follow.ts';
 import { Alert, Dialog, Empty, Link } from '../parts/controls.tsx';
+import { joined, ratesOf } from '../parts/rates.ts';
 import { age, gpus, money, STATES, titleOf } from '../parts/words.ts';
 import { mayWrite, roughly, spent, tenant } from '../state.ts';
 import { Actions } from './actions.tsx';
@@ -12,12 +13,11 @@ import { Bulk } from './bulk.tsx';
 
 interface Sum {
   running: number;
-  perHour: number;
-  currency: string;
+  perHour: string;
   waiting: number;
 }
 
-const NO_INSTANCES: Sum = { running: 0, perHour: 0, currency: 'USD', waiting: 0 };
+const NO_INSTANCES: Sum = { running: 0, perHour: '', waiting: 0 };
 
 /**
  * The instances of a tenant. Each has a signal of its own, so that a change paints one row; changes of one frame are
@@ -95,8 +95,7 @@ class LiveList {
     const running = all.filter(({ state }) => state === 'running');
     const found: Sum = {
       running: running.length,
-      perHour: running.reduce((sum, { price_per_hour: price }) => sum + Number(price ?? 0), 0),
-      currency: running.find(({ currency }) => currency)?.currency ?? 'USD',
+      perHour: joined(ratesOf(running)),
       waiting: all.filter(({ state }) => state === 'pending' || state === 'interrupted').length,
     };
     const before = this.summary.peek();
@@ -201,10 +200,10 @@ function Row(props: { record: Signal<InstanceRecord>; list: LiveList; onActions:
 }
 
 function Summary({ list }: { list: LiveList }) {
-  const { running, perHour, currency, waiting } = list.summary.value;
+  const { running, perHour, waiting } = list.summary.value;
   return (
     <p>
-      {running} running at {money(perHour, currency)} an hour, {waiting} waiting, in <code>{tenant.value}</code>
+      {running} running{perHour !== '' && ` at ${perHour} an hour`}, {waiting} waiting, in <code>{tenant.value}</code>
     </p>
   );
 }

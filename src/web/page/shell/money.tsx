@@ -1,6 +1,6 @@
 import type { InstanceRecord, LimitsRecord, List, UsageAnswer } from '../../../wire/records.ts';
 import { useRead } from '../parts/use-read.ts';
-import { money } from '../parts/words.ts';
+import { joined, ratesOf } from '../parts/rates.ts';
 import { note, roughly, spending } from '../state.ts';
 import { periods } from '../usage/report.ts';
 
@@ -21,20 +21,6 @@ interface Sum {
   amount: string;
 }
 
-/** What instances cost in an hour, by currency. */
-function rates(instances: readonly InstanceRecord[]): Map<string, number> {
-  const sums = new Map<string, number>();
-  for (const { billed_since: since, price_per_hour: price, currency } of instances) {
-    if (since === null || price === null || currency === null) continue;
-    sums.set(currency, (sums.get(currency) ?? 0) + Number(price));
-  }
-  return sums;
-}
-
-function joined(amounts: readonly [string, number | string][]): string {
-  return amounts.map(([currency, amount]) => money(amount, currency)).join(' + ');
-}
-
 /** What the project spends: what it has this month, what it does per hour, and what is left of its budget. */
 export function useMoney(instances: readonly InstanceRecord[]): Sum[] {
   const [month] = periods(roughly.value);
@@ -44,7 +30,7 @@ export function useMoney(instances: readonly InstanceRecord[]): Sum[] {
   const left = limits?.budget?.lines.filter(({ unit }) => /^[A-Z]{3}$/.test(unit)) ?? [];
   return [
     { name: 'This month', amount: joined(usage?.totals.map(({ currency, cost }) => [currency, cost]) ?? []) },
-    { name: 'Per hour', amount: joined([...rates(instances)]) },
+    { name: 'Per hour', amount: joined(ratesOf(instances.filter(({ billed_since: since }) => since !== null))) },
     { name: 'Left', amount: joined(left.map(({ unit, left: amount }) => [unit, amount])) },
   ].filter(({ amount }) => amount !== '');
 }
