@@ -54,6 +54,8 @@ export interface RunServer extends AsyncDisposable {
   hasOnly: string | undefined;
   /** What prints the archive of the files, in the place of what is asked for. */
   packsWith: string | undefined;
+  /** Starts the program anew on the disk of before, as after an interruption. */
+  startAgain(): void;
   /** Breaks all connections, as the kill of a replica does. */
   cut(): void;
 }
@@ -65,6 +67,7 @@ export async function runServer(): Promise<RunServer> {
   const readers = new Set<() => void>();
   const sockets = new Set<Socket>();
   const running = new Set<ChildProcess>();
+  const starts = new Set<ChildProcess>();
   let isOver = false;
   const server = createServer((request, response) => void reply(request, response));
   const self: RunServer = {
@@ -80,6 +83,10 @@ export async function runServer(): Promise<RunServer> {
     packsWith: undefined,
     programs: undefined,
     hasOnly: undefined,
+    startAgain: () => {
+      for (const child of starts) child.removeAllListeners('close').kill('SIGKILL');
+      start();
+    },
     cut: () => {
       for (const socket of sockets) socket.destroy();
     },
@@ -95,6 +102,7 @@ export async function runServer(): Promise<RunServer> {
     const [program = '', ...words] = [...(self.rented?.command ?? []), ...(self.rented?.args ?? [])].map(there);
     const child = spawn(program, words, { stdio: ['ignore', 'pipe', 'pipe'] });
     running.add(child);
+    starts.add(child);
     for (const output of [child.stdout, child.stderr]) {
       createInterface({ input: output }).on('line', (line) => {
         lines.push(line.length > MOST ? `${line.slice(0, MOST)} [line cut by Berth]` : line);
@@ -122,7 +130,8 @@ export async function runServer(): Promise<RunServer> {
 
   function follow(request: IncomingMessage, response: ServerResponse): void {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
-    let next = Number(request.headers['last-event-id'] ?? 0);
+    const begin = request.url?.includes('tail=0') ? lines.length : 0;
+    let next = Number(request.headers['last-event-id'] ?? begin);
     const read = (): void => {
       for (; next < lines.length; next += 1) {
         const data = JSON.stringify({ id: String(next + 1), at: 't', text: lines[next] });
@@ -186,7 +195,8 @@ export async function runServer(): Promise<RunServer> {
   server.on('connection', (socket: Socket) => sockets.add(socket.once('close', () => sockets.delete(socket))));
   server.on('upgrade', (request, socket, head) => {
     if (self.refusesCommands !== undefined) {
-      const body = '{"error":{"code":"instance_not_running","message":"No commands here."}}';
+      const code = self.refusesCommands === 409 ? 'instance_not_running' : 'x';
+      const body = `{"error":{"code":"${code}","message":"No commands here."}}`;
       socket.end(`HTTP/1.1 ${self.refusesCommands} Refused\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
       return;
     }

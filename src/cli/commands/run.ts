@@ -31,6 +31,8 @@ interface Run {
   left: AbortController;
   /** Whether the program may have begun, so that its work may be worth something. */
   hasBegun: boolean;
+  /** How many lines of the log are still to be seen. */
+  tail: string;
 }
 
 /** Lines at the beginning: a client that comes back sees all that is left. */
@@ -38,13 +40,22 @@ const ALL_LINES = '10000';
 /** Attempts to copy files, and to give the instance back. */
 const ATTEMPTS = 30;
 
+/** Attempts while a server says that the instance does not run: the roles hear at other times that it does. */
+const PLACELESS_ATTEMPTS = 5;
+
+/** Whether nothing of the instance runs, as when others took its place. */
+function isPlaceless(error: unknown): boolean {
+  return error instanceof ApiFailure && error.code === 'instance_not_running';
+}
+
 /** Calls again, two seconds later, what failed because a replica or the connection went. */
 async function persist<T>(call: () => Promise<T>, { sleep }: Session, signal?: AbortSignal): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await call();
     } catch (error) {
-      if ((!isPassing(error) && !isBroken(error)) || attempt === ATTEMPTS || signal?.aborted) throw error;
+      const most = isPlaceless(error) ? PLACELESS_ATTEMPTS : isPassing(error) || isBroken(error) ? ATTEMPTS : 1;
+      if (attempt >= most || signal?.aborted) throw error;
       await sleep(2000);
     }
   }
@@ -87,8 +98,8 @@ class Interrupts {
 /** Prints what the program wrote and does what the run asks for, until the program has ended. Returns its exit status. */
 async function followRun(run: Run, interrupts: Interrupts, input: Input, session: Session): Promise<number> {
   const { terminal } = session;
-  const { api, id, nonce, left } = run;
-  const query = new URLSearchParams({ tail: ALL_LINES });
+  const { api, id, nonce, left, tail } = run;
+  const query = new URLSearchParams({ tail });
   let last = 'The log ended.';
   for await (const event of followLog(api, { id, query, signal: left.signal }, session)) {
     await interrupts.goOn;
@@ -125,7 +136,7 @@ async function upload({ api, id, left, hasBegun }: Run, input: Input, session: S
   };
   const bytes = await persist(bring, session, left.signal).catch((error: unknown) => {
     // Others have its place: the next start asks again if it needs files.
-    if (hasBegun && error instanceof ApiFailure && error.code === 'instance_not_running') return undefined;
+    if (hasBegun && isPlaceless(error)) return undefined;
     throw error;
   });
   if (folder !== undefined && bytes !== undefined)
@@ -146,12 +157,16 @@ async function giveBack({ api, id }: Pick<Run, 'api' | 'id'>, session: Session):
   session.terminal.say(`${id} is given back.`);
 }
 
-/** Fetches what the program wrote. Where that fails the instance stays for some minutes, so that nothing is lost. */
+/**
+ * Fetches what the program wrote. Where that fails the instance stays for some minutes, so that nothing is lost. Rejects as
+ * the server does where nothing of it runs.
+ */
 async function fetchOutput({ api, id, left }: Run, input: Input, session: Session): Promise<string | undefined> {
   if (input.flag('no-fetch')) return undefined;
   const folder = input.text('output') ?? `berth-${id}`;
   const isWritten = await persist(() => fetchFiles({ api, id }, folder), session, left.signal).catch(
     (error: unknown) => {
+      if (isPlaceless(error)) throw error;
       const why = error instanceof Error ? error.message : String(error);
       throw new CliFailure(`The files of the program were not fetched: ${why}`, {
         exitCode: EXIT.lost,
@@ -164,15 +179,29 @@ async function fetchOutput({ api, id, left }: Run, input: Input, session: Sessio
   return folder;
 }
 
+/** How the program ended, and the folder of its files. */
+interface Outcome {
+  status: number;
+  output: string | undefined;
+}
+
 /** Brings a run to its end: the program, its files, and the end of the rental. Returns the exit status of the program. */
 async function finish(run: Run, input: Input, session: Session): Promise<number> {
   const interrupts = new Interrupts(session, run.id);
-  const work = async (): Promise<{ status: number; output: string | undefined }> => {
+  const work = async (): Promise<Outcome> => {
     const failure = run.hasBegun ? undefined : await start(run, input, session);
-    const status = await followRun(run, interrupts, input, session).catch((error: unknown) => {
-      throw run.hasBegun ? error : (failure ?? error);
-    });
-    return { status, output: await fetchOutput(run, input, session) };
+    for (;;) {
+      const status = await followRun(run, interrupts, input, session).catch((error: unknown) => {
+        throw run.hasBegun ? error : (failure ?? error);
+      });
+      try {
+        return { status, output: await fetchOutput(run, input, session) };
+      } catch (error) {
+        // Others took its place meanwhile. Its disk stays, and the next start says the end again.
+        if (!isPlaceless(error)) throw error;
+        run.tail = '0';
+      }
+    }
   };
   const working = work();
   working.catch(() => undefined);
@@ -225,7 +254,8 @@ async function start(run: Run, input: Input, session: Session): Promise<unknown>
 export async function run(input: Input, session: Session): Promise<number> {
   const attached = input.text('attach');
   const begun = attached === undefined ? await begin(input, session) : await attach(attached, input, session);
-  return await finish({ ...begun, left: new AbortController(), hasBegun: attached !== undefined }, input, session);
+  const state = { left: new AbortController(), hasBegun: attached !== undefined, tail: ALL_LINES };
+  return await finish({ ...begun, ...state }, input, session);
 }
 
 async function checkFolders(input: Input): Promise<void> {

@@ -203,7 +203,7 @@ describe('berth run', () => {
   });
 
   it('keeps the instance when what it wrote cannot be fetched, and comes back to it', async () => {
-    server.refusesCommands = 409;
+    server.refusesCommands = 403;
     const first = await run('--', 'sh', '-c', 'echo hello; echo kept >file; exit 4');
     expect([first.code, server.isDeleted]).toEqual([125, false]);
     expect(first.said).toContain('The files of the program were not fetched: No commands here.');
@@ -241,6 +241,17 @@ describe('berth run', () => {
     const again = finished(start('--attach', 'i-run1', '--no-fetch'));
     await writeFile(join(server.workspace, 'end'), '');
     expect((await again).code).toBe(0);
+  });
+
+  it('fetches from the next start where others took the place of a run that was over', async () => {
+    server.refusesCommands = 409;
+    const ended = finished(start('--output', 'out', '--', 'sh', '-c', 'echo kept >file; echo said; exit 3'));
+    const followed = () => server.calls.filter((call) => call.endsWith('/logs')).length === 2;
+    await waitFor('that it waits for the next start', followed);
+    server.refusesCommands = undefined;
+    server.startAgain();
+    expect(await ended).toMatchObject({ code: 3, stdout: Buffer.from('said\n') });
+    expect([await readdir(join(home, 'out')), server.isDeleted]).toEqual([['file'], true]);
   });
 
   it('writes no file outside of its folder, whatever the instance sends', async () => {
