@@ -7,6 +7,8 @@ const UPLOAD_SECONDS = 600;
 const HOLD_SECONDS = 600;
 /** Seconds in which a client that fetches nothing may read the end. */
 const END_SECONDS = 30;
+/** Bytes of the disk that the program cannot fill, for what the run writes after it: its status, and who copies. */
+const ROOM_BYTES = 65_536;
 
 /** What a run asks of the client in a line of its log, by which a client that comes back finds it too. */
 export type Mark = { asks: 'upload' } | { asks: 'fetch'; status: number };
@@ -40,11 +42,13 @@ _berth_second() {
 rm -f ${STATE}/copy
 if [ -e ${STATE}/exit ]; then read -r _berth_s <${STATE}/exit
 else
+[ -e ${STATE}/room ] || head -c ${ROOM_BYTES} /dev/zero >${STATE}/room 2>/dev/null
 ${upload ? wait : ''}[ -e ${STATE}/begin ] || { : >${STATE}/begin; sleep 1; }
 "$@" & _berth_p=$! _berth_k=
 trap '_berth_k=1; kill -TERM $_berth_p 2>/dev/null' TERM
 while :; do wait $_berth_p; _berth_s=$?; kill -0 $_berth_p 2>/dev/null || break; done
 [ -z "$_berth_k" ] || exit $_berth_s
+rm -f ${STATE}/room
 echo $_berth_s >${STATE}/exit
 fi
 rm -f ${STATE}/copy

@@ -394,6 +394,19 @@ describe('the script of a run', () => {
     expect(out).toBe(`berth-run ${nonce} upload\ncontent${mark}${mark}`);
   });
 
+  it('keeps room on the disk for what it writes when the program has filled it', async () => {
+    const body = runScript({ nonce, upload: false, fetch: true }).replaceAll('/workspace', home);
+    const words = ['-c', body, 'berth-run', 'sh', '-c', 'wc -c <.berth-run/room; exit 3'];
+    const script = spawn('/bin/sh', words, { stdio: ['ignore', 'pipe', 'inherit'] });
+    let out = '';
+    script.stdout.on('data', (part: Buffer) => (out += part.toString()));
+    await waitFor('its end', () => out.includes(' exit 3\n'));
+    script.kill('SIGTERM');
+    await once(script, 'close');
+    expect(Number.parseInt(out, 10)).toBe(65_536);
+    expect((await readdir(join(home, '.berth-run'))).toSorted()).toEqual(['begin', 'exit']);
+  });
+
   it('tells a client that comes back which run it is', () => {
     const script = runScript({ nonce, upload: true, fetch: true });
     expect(nonceOf(['/bin/sh', '-c', script, 'berth-run'])).toBe(nonce);
