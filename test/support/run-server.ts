@@ -48,6 +48,8 @@ export interface RunServer extends AsyncDisposable {
   whileRenting: () => Promise<void>;
   /** Refuses commands with this status. */
   refusesCommands: number | undefined;
+  /** How often it did. */
+  refusals: number;
   /** A folder of programs that the image has before those of this machine. */
   programs: string | undefined;
   /** A folder of programs that are all that commands find. */
@@ -80,6 +82,7 @@ export async function runServer(): Promise<RunServer> {
     offer: {},
     whileRenting: async () => undefined,
     refusesCommands: undefined,
+    refusals: 0,
     packsWith: undefined,
     programs: undefined,
     hasOnly: undefined,
@@ -130,8 +133,7 @@ export async function runServer(): Promise<RunServer> {
 
   function follow(request: IncomingMessage, response: ServerResponse): void {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
-    const begin = request.url?.includes('tail=0') ? lines.length : 0;
-    let next = Number(request.headers['last-event-id'] ?? begin);
+    let next = Number(request.headers['last-event-id'] ?? 0);
     const read = (): void => {
       for (; next < lines.length; next += 1) {
         const data = JSON.stringify({ id: String(next + 1), at: 't', text: lines[next] });
@@ -195,6 +197,7 @@ export async function runServer(): Promise<RunServer> {
   server.on('connection', (socket: Socket) => sockets.add(socket.once('close', () => sockets.delete(socket))));
   server.on('upgrade', (request, socket, head) => {
     if (self.refusesCommands !== undefined) {
+      self.refusals += 1;
       const code = self.refusesCommands === 409 ? 'instance_not_running' : 'x';
       const body = `{"error":{"code":"${code}","message":"No commands here."}}`;
       socket.end(`HTTP/1.1 ${self.refusesCommands} Refused\r\ncontent-length: ${body.length}\r\n\r\n${body}`);

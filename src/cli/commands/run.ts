@@ -18,6 +18,7 @@ import {
 import { nonceOf, readLine, runScript } from '../run/script.ts';
 import type { Session } from '../session.ts';
 import { onSignals } from '../signals.ts';
+import type { ServerEvent } from '../../wire/event-stream.ts';
 import { plainJson } from '../../wire/plain.ts';
 import { logLine, plain } from '../text.ts';
 import { bodyOf, onlySimulated, rentWith } from './rent.ts';
@@ -31,12 +32,10 @@ interface Run {
   left: AbortController;
   /** Whether the program may have begun, so that its work may be worth something. */
   hasBegun: boolean;
-  /** How many lines of the log are still to be seen. */
-  tail: string;
 }
 
-/** Lines at the beginning: a client that comes back sees all that is left. */
-const ALL_LINES = '10000';
+/** A client that comes back sees all lines that are left. */
+const ALL_LINES = { tail: '10000' };
 /** Attempts to copy files, and to give the instance back. */
 const ATTEMPTS = 30;
 
@@ -95,13 +94,21 @@ class Interrupts {
   }
 }
 
-/** Prints what the program wrote and does what the run asks for, until the program has ended. Returns its exit status. */
-async function followRun(run: Run, interrupts: Interrupts, input: Input, session: Session): Promise<number> {
+/**
+ * Prints what the program wrote and does what the run asks for, until the program has ended. Returns its exit status. The log
+ * is at the next line then.
+ */
+async function followRun(
+  run: Run,
+  { log, interrupts }: { log: AsyncGenerator<ServerEvent>; interrupts: Interrupts },
+  input: Input,
+  session: Session,
+): Promise<number> {
   const { terminal } = session;
-  const { api, id, nonce, left, tail } = run;
-  const query = new URLSearchParams({ tail });
+  const { id, nonce } = run;
   let last = 'The log ended.';
-  for await (const event of followLog(api, { id, query, signal: left.signal }, session)) {
+  for (let next = await log.next(); next.done !== true; next = await log.next()) {
+    const event = next.value;
     await interrupts.goOn;
     const line = lineOf(event);
     last = noticeOf(event) ?? last;
@@ -188,10 +195,13 @@ interface Outcome {
 /** Brings a run to its end: the program, its files, and the end of the rental. Returns the exit status of the program. */
 async function finish(run: Run, input: Input, session: Session): Promise<number> {
   const interrupts = new Interrupts(session, run.id);
+  const { api, left } = run;
+  const query = new URLSearchParams(ALL_LINES);
+  const log = followLog(api, { id: run.id, query, signal: left.signal }, session);
   const work = async (): Promise<Outcome> => {
     const failure = run.hasBegun ? undefined : await start(run, input, session);
     for (;;) {
-      const status = await followRun(run, interrupts, input, session).catch((error: unknown) => {
+      const status = await followRun(run, { log, interrupts }, input, session).catch((error: unknown) => {
         throw run.hasBegun ? error : (failure ?? error);
       });
       try {
@@ -199,7 +209,6 @@ async function finish(run: Run, input: Input, session: Session): Promise<number>
       } catch (error) {
         // Others took its place meanwhile. Its disk stays, and the next start says the end again.
         if (!isPlaceless(error)) throw error;
-        run.tail = '0';
       }
     }
   };
@@ -231,7 +240,8 @@ async function finish(run: Run, input: Input, session: Session): Promise<number>
       );
     throw error;
   } finally {
-    run.left.abort();
+    left.abort();
+    void log.return(undefined);
     interrupts.end();
   }
 }
@@ -254,7 +264,7 @@ async function start(run: Run, input: Input, session: Session): Promise<unknown>
 export async function run(input: Input, session: Session): Promise<number> {
   const attached = input.text('attach');
   const begun = attached === undefined ? await begin(input, session) : await attach(attached, input, session);
-  const state = { left: new AbortController(), hasBegun: attached !== undefined, tail: ALL_LINES };
+  const state = { left: new AbortController(), hasBegun: attached !== undefined };
   return await finish({ ...begun, ...state }, input, session);
 }
 

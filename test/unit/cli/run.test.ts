@@ -246,10 +246,11 @@ describe('berth run', () => {
   it('fetches from the next start where others took the place of a run that was over', async () => {
     server.refusesCommands = 409;
     const ended = finished(start('--output', 'out', '--', 'sh', '-c', 'echo kept >file; echo said; exit 3'));
-    const followed = () => server.calls.filter((call) => call.endsWith('/logs')).length === 2;
-    await waitFor('that it waits for the next start', followed);
-    server.refusesCommands = undefined;
+    await waitFor('a refusal', () => server.refusals > 0);
+    // It may start again before the client has given up.
     server.startAgain();
+    await waitFor('that the client has given up on the first end', () => server.refusals > 5);
+    server.refusesCommands = undefined;
     expect(await ended).toMatchObject({ code: 3, stdout: Buffer.from('said\n') });
     expect([await readdir(join(home, 'out')), server.isDeleted]).toEqual([['file'], true]);
   });
