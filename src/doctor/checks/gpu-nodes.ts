@@ -104,7 +104,7 @@ function tainted({ key, value = '', effect }: Taint, { who, words }: Case, pool:
   const severity = 'warning';
   if (isPassing({ key })) {
     const message = `${who}: has the taint ${taint}, as while something is wrong with a node, or while it is emptied.`;
-    const remedy = `kubectl describe node ${words}   # mend what its conditions and events say: the taint goes by itself`;
+    const remedy = `kubectl describe node ${words}   # repair what its conditions and events say: the taint goes by itself`;
     return { severity, message, why: IDLE, remedy };
   }
   if (pool === undefined) {
