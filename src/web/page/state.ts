@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals';
-import { callDashboard, CallError, forgetToken, messageOf, tokenFor } from './calls/call.ts';
+import { callDashboard, CallError, forgetToken, hearTokens, messageOf, tokenFor } from './calls/call.ts';
 import type { KeyDays } from '../key-life.ts';
 
 interface Session {
@@ -98,9 +98,13 @@ export async function attempt(action: () => Promise<void>, show?: (text: string)
   }
 }
 
+hearTokens(({ namespace, scopes: found }) => {
+  if (namespace === tenant.value) scopes.value = found;
+});
+
 async function readScopes(): Promise<void> {
   scopes.value = [];
-  scopes.value = (await tokenFor(tenant.value)).scopes;
+  await tokenFor(tenant.value);
 }
 
 /** Shows another tenant, and remembers its name in this browser. */

@@ -78,7 +78,7 @@ describeWith('chromium')('the page, when calls go wrong', () => {
     await page.getByRole('button', { name: 'Sign in' }).click();
     await accountOf(page).waitFor();
     return () => context.close();
-  });
+  }, 60_000);
 
   it('stops the others of a list when one is refused, and asks again only about that one', async () => {
     const stopped: string[] = [];
@@ -101,6 +101,21 @@ describeWith('chromium')('the page, when calls go wrong', () => {
     await dialog.getByRole('button', { name: 'Stop', exact: true }).click();
     await dialog.waitFor({ state: 'detached' });
     expect(stopped).toEqual(['i-2']);
+  });
+
+  it('shows what the person may do once the dashboard answers again', async () => {
+    let refused = 0;
+    await answer('**/dashboard/api/token', 'POST', (route) => {
+      refused += 1;
+      const error = { message: 'The dashboard does not answer.', code: 'dashboard_unavailable' };
+      return route.fulfill({ status: 503, json: { error } });
+    });
+    await page.reload();
+    await page.getByText('The dashboard does not answer.').first().waitFor();
+    expect(refused).toBeGreaterThan(1);
+    await page.unroute('**/dashboard/api/token');
+    await page.getByRole('link', { name: 'i-1', exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Actions for i-1' }).waitFor();
   });
 
   it('makes one key of two clicks', async () => {

@@ -67,8 +67,16 @@ const KEEP_MS = 10_000;
 let current: Promise<Token> | undefined;
 let currentNamespace = '';
 
+let hear: (token: Pick<Token, 'namespace' | 'scopes'>) => void = () => undefined;
+
+/** Tells of each new token what it lets the person do: roles are given and taken, and a first try may have failed. */
+export function hearTokens(listener: typeof hear): void {
+  hear = listener;
+}
+
 async function newToken(namespace: string): Promise<Token> {
   const { token, scopes } = await callDashboard<Omit<Token, 'until'>>('POST', '/token', { namespace });
+  hear({ namespace, scopes });
   return { namespace, token, scopes, until: performance.now() + KEEP_MS };
 }
 
