@@ -1,6 +1,6 @@
 import { findCondition } from '../../src/kube/conditions.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
-import { RESOURCE_CLAIMS } from '../../src/kube/devices.ts';
+import { RESOURCE_CLAIMS, type ResourceClaim } from '../../src/kube/devices.ts';
 import { type Pod, PODS } from '../../src/kube/types.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -16,12 +16,13 @@ export interface Foreign {
  * each, and `isDone` says that it will place no more of them. `wake` has it look again at those that wait.
  */
 export async function placePods(
-  { client, namespace, label }: Foreign,
+  foreign: Foreign,
   resources: readonly string[],
   prefix: string,
   isDone: (placed: number) => boolean | Promise<boolean>,
   wake?: () => Promise<unknown>,
 ): Promise<number> {
+  const { client, namespace, label } = foreign;
   const names = resources.map((_, index) => `${prefix}-${index}`);
   for (const [index, resource] of resources.entries()) {
     const pod: Pod = {
@@ -38,7 +39,8 @@ export async function placePods(
     const found = await Promise.all(names.map((name) => client.get(PODS, { namespace, name })));
     const isSeen = found.every(({ status }) => findCondition(status?.conditions, 'PodScheduled') !== undefined);
     const placed = found.filter(({ spec }) => spec?.nodeName !== undefined).length;
-    if (isSeen && (await isDone(placed))) return placed;
+    // One that has a claim already has its node a moment later.
+    if (isSeen && (await isDone(placed)) && (await claimsOf(foreign, prefix)).length === placed) return placed;
     if (isSeen) await wake?.();
     return false;
   });
@@ -54,13 +56,11 @@ export async function removePods(foreign: Foreign, prefix: string): Promise<void
     (a, b) => Number(a.spec?.nodeName !== undefined) - Number(b.spec?.nodeName !== undefined),
   );
   for (const { metadata } of waitingFirst) await client.delete(PODS, metadata, { gracePeriodSeconds: 0 });
-  await claimsGone(foreign, (name) => name.startsWith(prefix));
+  await waitFor('their claims to be gone', async () => (await claimsOf(foreign, prefix)).length === 0);
 }
 
-/** Waits until the claims with such names are gone: Kubernetes keeps them until what they have is given back. */
-export async function claimsGone({ client, namespace }: Foreign, isMeant: (name: string) => boolean): Promise<void> {
-  await waitFor('claims to be gone', async () => {
-    const { items } = await client.list(RESOURCE_CLAIMS, { namespace });
-    return !items.some(({ metadata }) => isMeant(metadata.name));
-  });
+/** The claims whose names begin so. Kubernetes keeps one until what it has is given back. */
+export async function claimsOf({ client, namespace }: Foreign, prefix: string): Promise<ResourceClaim[]> {
+  const { items } = await client.list(RESOURCE_CLAIMS, { namespace });
+  return items.filter(({ metadata }) => metadata.name.startsWith(prefix));
 }

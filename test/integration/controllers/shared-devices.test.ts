@@ -11,7 +11,7 @@ import { PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { Chance } from '../../simulation/clock/chance.ts';
 import type { BerthProcess } from '../../support/berth-process.ts';
-import { claimsGone, type Foreign, placePods, removePods } from '../../support/foreign-pods.ts';
+import { claimsOf, type Foreign, placePods, removePods } from '../../support/foreign-pods.ts';
 import type { Call } from '../../support/http/client.ts';
 import { addNode, sellDevices, sliceNode } from '../../support/http/fleet.ts';
 import { kindsCounted } from '../../support/kinds-counted.ts';
@@ -133,7 +133,7 @@ async function dropClaims(names: readonly string[]): Promise<void> {
     await client.delete(PODS, { namespace, name }, { gracePeriodSeconds: 0 });
     await client.delete(RESOURCE_CLAIMS, { namespace, name });
   }
-  await claimsGone(foreign, (name) => names.includes(name));
+  await waitFor('its claims to be gone', async () => (await claimsOf(foreign, 'part-')).length === 0);
 }
 
 /**
