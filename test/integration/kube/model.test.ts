@@ -47,7 +47,13 @@ afterAll(async () => {
 /** Whether admission gives a new instance its finalizer here. */
 async function hasFinalizer(): Promise<boolean> {
   const real = await Real.open(connection);
-  const step: Step = { do: 'create', kind: 'instance', name: 'a', body: { metadata: {}, spec: { gpu: { count: 1 } } } };
+  const step: Step = {
+    do: 'create',
+    kind: 'instance',
+    name: 'a',
+    body: { metadata: {}, spec: { gpu: { count: 1 } } },
+    by: 'one',
+  };
   const { seen } = await new Performer(real).perform(step, undefined);
   await real.close();
   return JSON.stringify(seen).includes(FINALIZER);

@@ -1,4 +1,5 @@
 import type { ResourceType } from '../../../src/kube/types.ts';
+import { type Fields, pathsOf } from './fields.ts';
 
 /** A refusal as the API server answers it, in its words. */
 export class Failure extends Error {
@@ -47,6 +48,24 @@ export function alreadyExists(type: ResourceType, name: string): Failure {
 export function conflict(type: ResourceType, name: string, why: string): Failure {
   const message = `Operation cannot be fulfilled on ${resourceOf(type)} "${name}": ${why}`;
   return new Failure(409, 'Conflict', message, detailsOf(type, name));
+}
+
+/** The refusal of an apply that was not forced. */
+export function fieldConflict(fields: ReadonlyMap<string, Fields>): Failure {
+  const causes = [...fields].flatMap(([manager, owned]) =>
+    pathsOf(owned).map((field) => ({
+      reason: 'FieldManagerConflict',
+      message: `conflict with ${JSON.stringify(manager.split('/').slice(2).join('/'))}`,
+      field,
+    })),
+  );
+  return new Failure(409, 'Conflict', `Apply failed with ${causes.length} conflicts`, { causes });
+}
+
+export function withoutManager(): Failure {
+  const message = 'fieldManager: Required value: is required for apply patch';
+  const causes = [{ reason: 'FieldValueRequired', message, field: 'fieldManager' }];
+  return new Failure(422, 'Invalid', `PatchOptions.meta.k8s.io "" is invalid: ${message}`, { causes });
 }
 
 export const MODIFIED = 'the object has been modified; please apply your changes to the latest version and try again';

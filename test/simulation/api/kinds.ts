@@ -24,6 +24,11 @@ export interface Schema {
   properties?: Record<string, Schema>;
   additionalProperties?: Schema | boolean;
   items?: Schema;
+  'x-kubernetes-list-type'?: 'atomic' | 'set' | 'map';
+  'x-kubernetes-list-map-keys'?: readonly string[];
+  'x-kubernetes-map-type'?: 'atomic' | 'granular';
+  'x-kubernetes-patch-strategy'?: 'merge';
+  'x-kubernetes-patch-merge-key'?: string;
 }
 
 /** What the API server knows of a kind. */
@@ -31,6 +36,8 @@ export interface Kind {
   type: ResourceType;
   /** Absent for kinds of Kubernetes itself, of which nothing is defaulted or pruned. */
   schema?: Schema;
+  /** How its fields are owned, and how its lists are merged. */
+  fields: Schema;
   /** Whether it has a status of its own, which only writes to its subresource change. */
   hasStatus: boolean;
   isCustom: boolean;
@@ -48,6 +55,56 @@ function isWithStatus(definition: Json): boolean {
 function schemaOf(definition: Json): Schema {
   const { versions } = definition['spec'] as { versions: { schema: { openAPIV3Schema: Schema } }[] };
   return versions[0]?.schema.openAPIV3Schema ?? {};
+}
+
+const TEXTS: Schema = { additionalProperties: {} };
+
+/** A list of which each item has a key. */
+function listBy(key: string, items: Schema = {}): Schema {
+  return {
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': [key],
+    'x-kubernetes-patch-strategy': 'merge',
+    'x-kubernetes-patch-merge-key': key,
+    items,
+  };
+}
+
+const META: Schema = {
+  properties: {
+    labels: TEXTS,
+    annotations: TEXTS,
+    finalizers: { 'x-kubernetes-list-type': 'set', 'x-kubernetes-patch-strategy': 'merge' },
+    ownerReferences: listBy('uid', { 'x-kubernetes-map-type': 'atomic' }),
+  },
+};
+const CONDITIONS: Schema = { properties: { conditions: listBy('type') } };
+
+/** Lists and maps of built-in kinds. How other fields are owned shows in their values. */
+const FIELDS_OF: Readonly<Record<string, Record<string, Schema>>> = {
+  Pod: {
+    spec: {
+      properties: {
+        containers: listBy('name', { properties: { env: listBy('name') } }),
+        volumes: listBy('name'),
+        imagePullSecrets: listBy('name'),
+      },
+    },
+    status: CONDITIONS,
+  },
+  Node: {
+    spec: {
+      properties: { taints: { 'x-kubernetes-patch-strategy': 'merge', 'x-kubernetes-patch-merge-key': 'key' } },
+    },
+    status: CONDITIONS,
+  },
+  Namespace: { status: CONDITIONS },
+  PersistentVolumeClaim: { status: CONDITIONS },
+  Secret: { data: TEXTS },
+};
+
+function withMeta(properties: Record<string, Schema>): Schema {
+  return { properties: { apiVersion: {}, kind: {}, spec: {}, status: {}, ...properties, metadata: META } };
 }
 
 const BUILT_IN: readonly (readonly [ResourceType, boolean])[] = [
@@ -74,7 +131,8 @@ const OF_DEVICES: readonly (readonly [ResourceType, boolean])[] = [
 
 function builtIn([type, hasStatus]: readonly [ResourceType, boolean]): Kind {
   const isMadeByUpdate = type === LEASES || type === EVENTS;
-  return { type, hasStatus, isCustom: false, isMadeByUpdate, needsVersion: type === LEASES };
+  const fields = withMeta(FIELDS_OF[type.kind] ?? {});
+  return { type, fields, hasStatus, isCustom: false, isMadeByUpdate, needsVersion: type === LEASES };
 }
 
 export const DEVICE_KINDS: readonly Kind[] = OF_DEVICES.map(builtIn);
@@ -85,7 +143,9 @@ export const KINDS: readonly Kind[] = [
     const definition = customResourceDefinition(resource) as Json;
     const { group, version, kind, plural, namespaced } = resource;
     const type = { group, version, kind, plural, namespaced };
-    return { type, schema: schemaOf(definition), hasStatus: isWithStatus(definition), isCustom: true };
+    const schema = schemaOf(definition);
+    const fields = withMeta(schema.properties ?? {});
+    return { type, schema, fields, hasStatus: isWithStatus(definition), isCustom: true };
   }),
 ];
 

@@ -1,7 +1,7 @@
-import { isObject } from '../../../src/lib/json.ts';
+import { isObject, type Json } from '../../../src/lib/json.ts';
 import { keyOf, type KubeObject, type ResourceType } from '../../../src/kube/types.ts';
 import { type ApiServer, type Deletion, type Subresource } from './server.ts';
-import { badRequest, Failure } from './failure.ts';
+import { badRequest, Failure, withoutManager } from './failure.ts';
 import type { Operation } from './patch.ts';
 import { Line } from './lines.ts';
 
@@ -105,31 +105,41 @@ export function carryOut(api: ApiServer, request: Request): Answer {
 function carry(api: ApiServer, { method, path, headers, body }: Request): Answer {
   const [pathname = '', search = ''] = path.split('?');
   const target = targetOf(pathname);
-  const { type: found } = api.collection(target.type).kind;
+  const { type: found, isCustom } = api.collection(target.type).kind;
   const ref = { namespace: target.namespace, name: target.name ?? '' };
   const subresource = target.subresource as Subresource;
+  const query = new URLSearchParams(search);
+  const by = query.get('fieldManager') ?? headers['user-agent']?.split('/')[0] ?? '';
+  const how = { subresource, by };
   const whole = (object: KubeObject, status = 200): Answer => ({ status, body: new Line(object) });
   if (method === 'GET') {
     if (target.name !== undefined) return whole(api.get(found, ref));
     const isSlim = headers['accept']?.includes('PartialObjectMetadataList') === true;
-    return { status: 200, body: list(api, target, new URLSearchParams(search), isSlim) };
+    return { status: 200, body: list(api, target, query, isSlim) };
   }
   const given = parse(body);
   if (method === 'POST') {
     const object = { ...(given as KubeObject) };
     const metadata = { ...object.metadata, ...(target.namespace !== undefined && { namespace: target.namespace }) };
-    const dryRun = search.includes('dryRun=All');
-    return whole(api.create(found, { ...object, metadata }, { dryRun }), 201);
+    const dryRun = query.get('dryRun') === 'All';
+    return whole(api.create(found, { ...object, metadata }, { dryRun, by }), 201);
   }
   if (method === 'PUT') {
     const isNew = api.find(found, ref) === undefined;
-    return whole(api.replace(found, ref, given as KubeObject, subresource), isNew ? 201 : 200);
+    return whole(api.replace(found, ref, given as KubeObject, how), isNew ? 201 : 200);
   }
   if (method === 'PATCH') {
     const type = headers['content-type'];
-    if (type === 'application/json-patch+json') return whole(api.json(found, ref, given as Operation[], subresource));
-    if (type === 'application/merge-patch+json') return whole(api.merge(found, ref, given, subresource));
-    throw new Failure(415, 'UnsupportedMediaType', `the model knows no patch of type ${type}`);
+    if (type === 'application/json-patch+json') return whole(api.json(found, ref, given as Operation[], how));
+    if (type === 'application/merge-patch+json') return whole(api.merge(found, ref, given, how));
+    if (type === 'application/strategic-merge-patch+json' && !isCustom)
+      return whole(api.strategic(found, ref, given as Json, how));
+    if (type !== 'application/apply-patch+yaml')
+      throw new Failure(415, 'UnsupportedMediaType', `the body of the request was in an unknown format: ${type}`);
+    if (!query.has('fieldManager')) throw withoutManager();
+    const isNew = api.find(found, ref) === undefined;
+    const isForced = query.get('force') === 'true';
+    return whole(api.apply(found, ref, given as KubeObject, { ...how, isForced }), isNew ? 201 : 200);
   }
   if (method === 'DELETE') {
     const { preconditions, gracePeriodSeconds, propagationPolicy } = (given ?? {}) as Deletion & {

@@ -21,6 +21,7 @@ import {
   alreadyExists,
   badRequest,
   conflict,
+  fieldConflict,
   forbidden,
   invalid,
   MODIFIED,
@@ -29,9 +30,20 @@ import {
   Failure,
 } from './failure.ts';
 import { DEVICE_KINDS, type Kind, KINDS, structured } from './kinds.ts';
+import { fieldsV1, unknownIn } from './fields.ts';
+import {
+  afterUpdate,
+  applied,
+  FieldConflict,
+  type Manager,
+  managedFields,
+  type Managers,
+  NO_MANAGERS,
+} from './managers.ts';
 import { jsonPatch, mergePatch, type Operation, PatchError } from './patch.ts';
 import { settled } from './settled.ts';
 import { type Change, Collection } from './store.ts';
+import { PatchFormatError, strategicPatch } from './strategic.ts';
 
 export interface Deletion {
   uid?: string | undefined;
@@ -41,6 +53,17 @@ export interface Deletion {
 }
 
 export type Subresource = 'status' | undefined;
+
+/** How an object is written: which part of it, and by which field manager. */
+export interface Writing {
+  subresource?: Subresource;
+  by?: string;
+}
+
+/** Whether an apply takes what others own. */
+export interface Applying extends Writing {
+  isForced: boolean;
+}
 
 const FOREGROUND = 'foregroundDeletion';
 const ORPHAN = 'orphan';
@@ -75,6 +98,8 @@ export class ApiServer {
   addsFinalizer = false;
   /** Called with each change, at once: for what runs beside the API server. */
   readonly #followers = new Set<(change: Change) => void>();
+  /** Who owns which fields of an object, as it is. */
+  readonly #managers = new WeakMap<KubeObject, Managers>();
 
   constructor(time: VirtualTime, chance: Chance, servesDevices: boolean) {
     this.#time = time;
@@ -130,7 +155,16 @@ export class ApiServer {
     return [...this.collection(type).in(namespace)] as T[];
   }
 
-  create<T extends KubeObject>(type: ResourceType<T>, body: KubeObject, options: { dryRun?: boolean } = {}): T {
+  /** What `metadata.managedFields` of an object that was answered says. */
+  managedFields(object: KubeObject): Json[] {
+    return managedFields(this.#managers.get(object) ?? NO_MANAGERS);
+  }
+
+  create<T extends KubeObject>(
+    type: ResourceType<T>,
+    body: KubeObject,
+    options: { dryRun?: boolean; by?: string; managers?: Managers } = {},
+  ): T {
     const collection = this.collection(type);
     const { kind } = collection;
     const { name } = body.metadata;
@@ -158,44 +192,97 @@ export class ApiServer {
       }),
     });
     const { status: _status, ...bare } = made as KubeObject & { status?: unknown };
-    const whole = this.#completed(type, kind.hasStatus && type.kind !== 'Node' ? bare : made);
+    const asked = kind.hasStatus && type.kind !== 'Node' ? bare : made;
+    const whole = this.#completed(type, asked);
     if (options.dryRun === true) return whole as T;
     const stored = this.#versioned(whole);
+    const { managers = afterUpdate(NO_MANAGERS, updater(options), { after: asked, schema: kind.fields }) } = options;
+    this.#managers.set(stored, managers);
     collection.put(this.#version, undefined, stored);
     return stored as T;
   }
 
-  replace<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef, body: KubeObject, subresource?: Subresource): T {
+  replace<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef, body: KubeObject, how: Writing = {}): T {
     const collection = this.collection(type);
     assertNamed(type, ref, body);
     const before = collection.get(ref);
-    const isMade = collection.kind.isMadeByUpdate === true && subresource === undefined;
+    const isMade = collection.kind.isMadeByUpdate === true && how.subresource === undefined;
     if (before === undefined && !isMade) throw notFound(type, ref.name);
     const { uid } = body.metadata;
     if (uid !== undefined && uid !== before?.metadata.uid) throw strangeUid(type, ref.name, before, uid);
-    if (before === undefined) return this.create(type, withoutVersion(body));
-    return this.#update(collection, before, body, subresource) as T;
+    if (before === undefined) return this.create(type, withoutVersion(body), { by: how.by });
+    return this.#update(collection, before, body, updater(how)) as T;
   }
 
-  merge<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef, body: unknown, subresource?: Subresource): T {
+  merge<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef, body: unknown, how: Writing = {}): T {
     const collection = this.collection(type);
-    this.#assertPart(collection.kind, ref, subresource);
+    this.#assertPart(collection.kind, ref, how.subresource);
     const before = collection.get(ref);
     if (before === undefined) throw notFound(type, ref.name);
-    return this.#update(collection, before, mergePatch(before, body) as KubeObject, subresource) as T;
+    return this.#update(collection, before, mergePatch(before, body) as KubeObject, updater(how)) as T;
+  }
+
+  /** Only built-in kinds have it. */
+  strategic<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef, body: Json, how: Writing = {}): T {
+    const collection = this.collection(type);
+    const { kind } = collection;
+    this.#assertPart(kind, ref, how.subresource);
+    const before = collection.get(ref);
+    if (before === undefined) throw notFound(type, ref.name);
+    try {
+      const wanted = strategicPatch(before as unknown as Json, body, kind.fields) as unknown as KubeObject;
+      return this.#update(collection, before, wanted, updater(how)) as T;
+    } catch (error) {
+      throw error instanceof PatchFormatError ? badPatch(type, ref, error) : error;
+    }
+  }
+
+  /** Server-side apply. */
+  apply<T extends KubeObject>(
+    type: ResourceType<T>,
+    ref: ObjectRef,
+    config: KubeObject,
+    { by = '', isForced, subresource }: Applying,
+  ): T {
+    const collection = this.collection(type);
+    const { kind } = collection;
+    this.#assertPart(kind, ref, subresource);
+    const before = collection.get(ref);
+    if (before === undefined && subresource !== undefined) throw notFound(type, ref.name);
+    const { metadata: _metadata, ...fields } = config as unknown as Json;
+    const strange = kind.isCustom ? unknownIn(fields, kind.fields) : undefined;
+    if (strange !== undefined)
+      throw new Failure(500, '', `failed to create typed patch object: ${strange}: field not declared in schema`);
+    const manager: Manager = { name: by, operation: 'Apply', subresource };
+    const live = { object: before, managers: this.#managersOf(before) };
+    try {
+      const { object, managers } = applied(kind, live, { config, manager, isForced });
+      if (before !== undefined) return this.#update(collection, before, object, { manager, managers }) as T;
+      if (object.metadata.uid !== undefined) throw strangeUid(type, ref.name, before, object.metadata.uid);
+      const { namespace } = ref;
+      const metadata = { ...object.metadata, ...(namespace !== undefined && { namespace }) };
+      return this.create(type, withoutVersion({ ...object, metadata }), { managers });
+    } catch (error) {
+      throw error instanceof FieldConflict ? fieldConflict(error.fields) : error;
+    }
+  }
+
+  #managersOf(object: KubeObject | undefined): Managers {
+    return (object && this.#managers.get(object)) ?? NO_MANAGERS;
   }
 
   json<T extends KubeObject>(
     type: ResourceType<T>,
     ref: ObjectRef,
     operations: readonly Operation[],
-    subresource?: Subresource,
+    how: Writing = {},
   ): T {
     const collection = this.collection(type);
     const before = collection.get(ref);
     if (before === undefined) throw notFound(type, ref.name);
     try {
-      return this.#update(collection, before, jsonPatch(before, operations) as KubeObject, subresource) as T;
+      const wanted = jsonPatch(before, operations) as KubeObject;
+      return this.#update(collection, before, wanted, updater(how)) as T;
     } catch (error) {
       throw error instanceof PatchError ? patchNotApplied() : error;
     }
@@ -313,8 +400,15 @@ export class ApiServer {
     }
   }
 
-  #update(collection: Collection, before: KubeObject, wanted: KubeObject, subresource: Subresource): KubeObject {
+  #update(
+    collection: Collection,
+    before: KubeObject,
+    wanted: KubeObject,
+    by: Manager | { manager: Manager; managers: Managers },
+  ): KubeObject {
     const { kind } = collection;
+    const { manager, managers } = 'manager' in by ? by : { manager: by, managers: undefined };
+    const { subresource } = manager;
     const { type } = kind;
     const { name, namespace, uid, resourceVersion } = before.metadata;
     assertNamed(type, { namespace, name }, wanted);
@@ -333,7 +427,13 @@ export class ApiServer {
     if (asked !== undefined && asked !== resourceVersion) throw conflict(type, name, MODIFIED);
     const after = this.#shaped(kind, this.#merged(kind, before, wanted, subresource), before);
     if (kind.isCustom && subresource === undefined) assertRules(type, before, after);
-    return this.#commit(collection, before, after);
+    const known = this.#managersOf(before);
+    return this.#commit(
+      collection,
+      before,
+      after,
+      managers ?? afterUpdate(known, manager, { before, after, schema: kind.fields }),
+    );
   }
 
   /** What a write to this part of an object may change. */
@@ -378,11 +478,17 @@ export class ApiServer {
     return merged;
   }
 
-  #commit(collection: Collection, before: KubeObject, wanted: KubeObject): KubeObject {
-    if (sameJson(before, wanted)) return before;
+  #commit(
+    collection: Collection,
+    before: KubeObject,
+    wanted: KubeObject,
+    managers = this.#managersOf(before),
+  ): KubeObject {
+    if (sameJson(before, wanted) && isSameOwners(managers, this.#managersOf(before))) return before;
     const isNewSpec = collection.kind.isCustom && !sameJson(specOf(before), specOf(wanted));
     const generation = (before.metadata.generation ?? 0) + 1;
     const after = this.#versioned(isNewSpec ? { ...wanted, metadata: { ...wanted.metadata, generation } } : wanted);
+    this.#managers.set(after, managers);
     if (isOver(collection.kind.type, after)) collection.remove(this.#version, before);
     else collection.put(this.#version, before, after);
     return after;
@@ -417,6 +523,7 @@ export class ApiServer {
     const at = `${new Date(from + grace * 1000).toISOString().slice(0, 19)}Z`;
     const metadata = { ...before.metadata, deletionTimestamp: at, deletionGracePeriodSeconds: grace };
     const after = this.#versioned({ ...before, metadata });
+    this.#managers.set(after, this.#managersOf(before));
     collection.put(this.#version, before, after);
     // A pod that goes at once is told of as one that ends, and then as gone.
     if (isOver(PODS, after) && collection.get(after.metadata) === after) this.#drop(collection, after);
@@ -476,6 +583,24 @@ export class ApiServer {
       }));
     }
   }
+}
+
+function badPatch(type: ResourceType, { name }: ObjectRef, { found, message }: PatchFormatError): Failure {
+  if (found === 'format') return badRequest(message);
+  if (found === 'directive') return new Failure(500, '', message);
+  return invalid(type, name, `patch: Invalid value: ${message}`, 'patch');
+}
+
+function updater({ by: name = '', subresource }: Writing): Manager {
+  return { name, operation: 'Update', subresource };
+}
+
+function isSameOwners(left: Managers, right: Managers): boolean {
+  return left === right || sameJson(byText(left), byText(right));
+}
+
+function byText(managers: Managers): Json {
+  return Object.fromEntries([...managers].map(([text, fields]) => [text, fieldsV1(fields)]));
 }
 
 function withoutVersion(object: KubeObject): KubeObject {

@@ -38,7 +38,14 @@ export class Modelled implements Side {
 
   async send(call: Call): Promise<{ status: number; body: Json }> {
     const { status, body } = carryOut(this.#api, requestOf(call));
-    return { status, body: (typeof body === 'string' ? JSON.parse(body) : body.value) as Json };
+    if (typeof body === 'string') return { status, body: JSON.parse(body) as Json };
+    const object = body.value as KubeObject;
+    const { metadata } = object;
+    const managedFields = this.#api.managedFields(object);
+    return {
+      status,
+      body: { ...object, metadata: { ...metadata, ...(managedFields.length > 0 && { managedFields }) } },
+    };
   }
 
   async watch(path: string): Promise<{ status: number; lines: readonly WatchLine[] }> {

@@ -7,6 +7,8 @@ export interface Outcome {
   reason?: unknown;
   cause?: unknown;
   seen?: unknown;
+  /** Who owns which fields, by manager. */
+  owners?: unknown;
 }
 
 /** What each API server decides by itself. */
@@ -17,7 +19,15 @@ const KEPT: Readonly<Partial<Record<KindName, Readonly<Record<string, readonly s
   lease: { spec: true },
   quota: { spec: true },
   pod: {
-    spec: ['nodeName', 'terminationGracePeriodSeconds', 'restartPolicy', 'priority', 'preemptionPolicy'],
+    spec: [
+      'containers',
+      'activeDeadlineSeconds',
+      'nodeName',
+      'terminationGracePeriodSeconds',
+      'restartPolicy',
+      'priority',
+      'preemptionPolicy',
+    ],
     status: ['phase', 'reason', 'message', 'conditions'],
   },
 };
@@ -29,11 +39,16 @@ function picked(value: unknown, names: readonly string[]): unknown {
 /** Built-in kinds write fields that nobody gave. */
 function leanPart(name: string, value: unknown): unknown {
   if (name === 'data') return isObject(value) && Object.keys(value).length > 0 ? value : undefined;
+  if (name === 'spec' && isObject(value) && Array.isArray(value['containers'])) {
+    const containers = (value['containers'] as Json[]).map((one) => picked(one, ['name', 'image']));
+    return { ...value, containers };
+  }
   if (name !== 'status' || !isObject(value) || !Array.isArray(value['conditions'])) return value;
   const conditions = (value['conditions'] as Json[]).map(
     ({ lastProbeTime: _probe, lastTransitionTime: _transition, ...condition }) => condition,
   );
-  return { ...value, conditions };
+  const { conditions: _conditions, ...rest } = value;
+  return conditions.length > 0 ? { ...rest, conditions } : rest;
 }
 
 function metadataOf(kind: KindName, metadata: Json): Json {
@@ -49,6 +64,34 @@ function metadataOf(kind: KindName, metadata: Json): Json {
       ownerReferences: (ownerReferences as Json[]).map(({ uid: _uid, ...owner }) => owner),
     }),
   };
+}
+
+/** Kinds of which the model knows all fields, and with them what is owned. */
+const OWNED: ReadonlySet<KindName> = new Set(['key', 'instance']);
+
+function withoutUids(fields: unknown): unknown {
+  if (!isObject(fields)) return fields;
+  const entries = Object.entries(fields).map(([name, inner]) => [
+    name.startsWith('k:{"uid"') ? 'k:uid' : name,
+    withoutUids(inner),
+  ]);
+  return Object.fromEntries(entries);
+}
+
+export function ownersIn(kind: KindName, { metadata }: Json): unknown {
+  if (!OWNED.has(kind)) return undefined;
+  const entries = ((metadata as Json)['managedFields'] ?? []) as Json[];
+  return Object.fromEntries(
+    entries.map(({ manager, operation, subresource = '', fieldsV1 }) => [
+      `${String(operation)}/${String(subresource)}/${String(manager)}`,
+      withoutUids(fieldsV1),
+    ]),
+  );
+}
+
+export function withoutOwners(object: Json): Json {
+  const { managedFields: _fields, ...metadata } = object['metadata'] as Json;
+  return { ...object, metadata };
 }
 
 /** Kubernetes marks a pod that no node has and that ends as failed, some time in twenty seconds. */
@@ -79,10 +122,27 @@ export function nameOf(object: Json): string {
   return String((object['metadata'] as Json)['name']);
 }
 
+interface Owned {
+  field: unknown;
+  by: string | undefined;
+}
+
+function byField(a: Owned, b: Owned): number {
+  return `${String(a.field)} ${a.by}` < `${String(b.field)} ${b.by}` ? -1 : 1;
+}
+
 function causeOf(details: unknown): object {
   if (!isObject(details) || !Array.isArray(details['causes'])) return {};
   // The model looks no further than the first.
-  const [first] = details['causes'] as Json[];
+  const causes = details['causes'] as Json[];
+  const [first] = causes;
+  // Managers come in any order.
+  if (first?.['reason'] === 'FieldManagerConflict')
+    return {
+      cause: causes
+        .map(({ field, message }) => ({ field, by: /"([^"]*)"/u.exec(String(message))?.[1] }))
+        .toSorted(byField),
+    };
   return { cause: first && { reason: first['reason'], field: first['field'] } };
 }
 

@@ -1,7 +1,7 @@
 import { pathOf } from '../../../src/kube/client/client.ts';
 import { isObject, type Json } from '../../../src/lib/json.ts';
 import { mergePatch } from '../api/patch.ts';
-import { comparable, nameOf, type Outcome, refusal } from './outcome.ts';
+import { comparable, nameOf, type Outcome, ownersIn, refusal, withoutOwners } from './outcome.ts';
 import { type KindName, type Step, TYPES } from './steps.ts';
 
 /** One line of a watch. */
@@ -35,13 +35,23 @@ export interface Watched {
   lines: readonly WatchLine[];
 }
 
-const METHODS = { create: 'POST', replace: 'PUT', merge: 'PATCH', json: 'PATCH', delete: 'DELETE' } as const;
+const METHODS = {
+  create: 'POST',
+  replace: 'PUT',
+  merge: 'PATCH',
+  json: 'PATCH',
+  strategic: 'PATCH',
+  apply: 'PATCH',
+  delete: 'DELETE',
+} as const;
 const CONTENT = {
   create: 'application/json',
   replace: 'application/json',
   delete: 'application/json',
   merge: 'application/merge-patch+json',
   json: 'application/json-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+  apply: 'application/apply-patch+yaml',
 } as const;
 
 export function snapshotOf(lists: readonly (readonly [KindName, readonly Json[]])[]): Snapshot {
@@ -95,23 +105,28 @@ export class Performer {
       isNew ? { namespace } : { namespace, name: step.name },
       'part' in step ? step.part : undefined,
     );
-    const query = isNew && step.dryRun === true ? '?dryRun=All' : '';
+    const isDryRun = isNew && step.dryRun === true;
+    const query = new URLSearchParams({
+      ...(isDryRun && { dryRun: 'All' }),
+      ...('by' in step && { fieldManager: step.by }),
+      ...(step.do === 'apply' && step.isForced === true && { force: 'true' }),
+    }).toString();
     const key = `${step.kind}/${step.name}`;
     if (step.do === 'get') return this.#outcome(step.kind, await this.#side.send({ method: 'GET', path }));
     const answer = await this.#side.send({
       method: METHODS[step.do],
-      path: `${path}${query}`,
+      path: query === '' ? path : `${path}?${query}`,
       contentType: CONTENT[step.do],
       body: this.#resolved(this.#bodyOf(step, key)),
     });
     if (step.do === 'delete') return answer.status < 300 ? { status: 200 } : refusal(answer.status, answer.body);
-    return this.#outcome(step.kind, answer, query !== '');
+    return this.#outcome(step.kind, answer, isDryRun);
   }
 
   #bodyOf(step: Exclude<Step, { do: 'get' | 'list' | 'watch' | 'end' }>, key: string): unknown {
     const { group, version, kind } = TYPES[step.kind];
     const typed = { apiVersion: group === '' ? version : `${group}/${version}`, kind };
-    if (step.do === 'create') {
+    if (step.do === 'create' || step.do === 'apply') {
       return { ...typed, ...step.body, metadata: { ...(step.body['metadata'] as Json), name: step.name } };
     }
     if (step.do === 'replace') {
@@ -125,7 +140,7 @@ export class Performer {
   #outcome(kind: KindName, { status, body }: { status: number; body: Json }, isDryRun = false): Outcome {
     if (status >= 300) return refusal(status, body);
     if (!isDryRun) this.#remember(kind, body);
-    return { status, seen: comparable(kind, body) };
+    return { status, seen: comparable(kind, body), owners: isDryRun ? undefined : ownersIn(kind, body) };
   }
 
   #remember(kind: KindName, object: Json): void {
@@ -133,7 +148,8 @@ export class Performer {
     const { uid } = object['metadata'] as Json;
     const first = this.#first.get(key)?.['metadata'] as Json | undefined;
     if (first?.['uid'] !== uid) this.#first.set(key, object);
-    this.#last.set(key, object);
+    // Who sends managedFields that were read takes back what was owned then.
+    this.#last.set(key, withoutOwners(object));
   }
 
   async #list({ kind, labelSelector, limit }: Extract<Step, { do: 'list' }>): Promise<Outcome> {

@@ -26,13 +26,16 @@ export type Step = {
   /** Whether what runs in the cluster comes to rest after it. */
   rests?: true;
 } & (
-  | { do: 'create'; name: string; body: Json; dryRun?: true }
+  | { do: 'create'; name: string; body: Json; dryRun?: true; by: string }
   | { do: 'get'; name: string }
   | { do: 'list'; labelSelector?: string; limit?: number }
   /** The object as it was seen last, with a change. */
-  | { do: 'replace'; name: string; part?: Part; change: Json }
-  | { do: 'merge'; name: string; part?: Part; body: Json }
-  | { do: 'json'; name: string; part?: Part; body: readonly Operation[] }
+  | { do: 'replace'; name: string; part?: Part; change: Json; by: string }
+  | { do: 'merge'; name: string; part?: Part; body: Json; by: string }
+  | { do: 'json'; name: string; part?: Part; body: readonly Operation[]; by: string }
+  | { do: 'strategic'; name: string; part?: Part; body: Json; by: string }
+  /** Server-side apply. */
+  | { do: 'apply'; name: string; part?: Part; body: Json; by: string; isForced?: true }
   | { do: 'delete'; name: string; body: Json }
   /** From now, with what is there (`initial`), or from a version that was seen. */
   | { do: 'watch'; from: string }
@@ -41,6 +44,8 @@ export type Step = {
 );
 
 const NAMES = ['a', 'b'];
+/** Field managers. */
+const MANAGERS = ['one', 'two'];
 const HOLD = 'berth.dev/test-hold';
 const OTHER_HOLD = 'berth.dev/test-other';
 /** That of no object. */
@@ -212,6 +217,114 @@ function statusOperationsOf(kind: KindName, name: string): readonly (readonly Op
   ];
 }
 
+/** Lists that are merged, what is taken out of them, and maps of which only some fields stay. */
+const STRATEGIC: readonly Json[] = [
+  { metadata: { finalizers: [HOLD] } },
+  { metadata: { finalizers: [OTHER_HOLD, HOLD] } },
+  { metadata: { finalizers: null } },
+  { metadata: { '$deleteFromPrimitiveList/finalizers': [HOLD] } },
+  { metadata: { '$deleteFromPrimitiveList/finalizers': [HOLD], finalizers: [OTHER_HOLD] } },
+  { metadata: { labels: { x: '1', z: '2' } } },
+  { metadata: { labels: { x: null } } },
+  { metadata: { labels: { $retainKeys: ['x'], x: '7' } } },
+  { metadata: { labels: { $retainKeys: ['x'], y: '7' } } },
+  { metadata: { labels: { $patch: 'replace', y: '8' } } },
+  { metadata: { labels: { $patch: 'delete' } } },
+  { metadata: { labels: { $patch: 'strange' } } },
+  { metadata: { annotations: { n: null, x: '2' } } },
+  { metadata: { annotations: null } },
+];
+
+function conditions(...list: readonly Json[]): Json {
+  return { status: { conditions: list } };
+}
+
+const STRATEGIC_OF: Readonly<Partial<Record<KindName, readonly Json[]>>> = {
+  secret: [{ data: { k: 'dw==' } }, { data: { l: 'dg==', k: null } }, { data: { $retainKeys: ['l'], l: 'dw==' } }],
+  lease: [{ spec: { holderIdentity: 'three' } }, { spec: { holderIdentity: null, leaseTransitions: 3 } }],
+  pod: [
+    { spec: { containers: [{ name: 'c', image: 'j' }] } },
+    { spec: { activeDeadlineSeconds: 1_000_000, containers: [{ name: 'c', image: 'k' }] } },
+  ],
+};
+
+const STRATEGIC_STATUS: readonly Json[] = [
+  conditions({ type: 'berth.dev/Test', status: 'False' }),
+  conditions({ type: 'berth.dev/Test', status: 'True', reason: 'Other' }),
+  conditions({ type: 'berth.dev/Other', status: 'True' }, { type: 'berth.dev/Test', status: 'True' }),
+  conditions({ type: 'berth.dev/Test', $patch: 'delete' }),
+  conditions({ type: 'berth.dev/Other', status: 'Unknown' }, { $patch: 'replace' }),
+  conditions({ status: 'True' }),
+  { status: { phase: 'Running', message: null } },
+];
+
+const APPLIED: Readonly<Record<Exclude<KindName, 'quota'>, readonly Json[]>> = {
+  secret: [{}, { data: { k: 'dg==' } }, { data: { k: 'dw==', l: 'dg==' } }],
+  lease: [{ spec: {} }, { spec: { holderIdentity: 'one' } }, { spec: { holderIdentity: 'two', leaseTransitions: 1 } }],
+  key: [
+    {},
+    { displayName: 'x' },
+    { displayName: 'y', scopes: ['models'] },
+    { scopes: ['models', 'compute:read'] },
+    { limits: { requestsPerMinute: 5 } },
+    { limits: { requestsPerMinute: 6, tokensPerMinute: 7 } },
+  ],
+  instance: [
+    {},
+    { displayName: 'x' },
+    { displayName: 'y', env: [{ name: 'A', value: '1' }] },
+    { env: [{ name: 'B', value: '1' }] },
+    {
+      env: [
+        { name: 'B', value: '2' },
+        { name: 'A', value: '1' },
+      ],
+    },
+    { powerState: 'Stopped', sshKeyIds: [2, 1] },
+    { sshKeyIds: [1] },
+  ],
+  pod: [{}],
+};
+
+const APPLIED_STATUS: Readonly<Partial<Record<KindName, Json>>> = {
+  key: { lastUsedTime: '2026-01-01T00:00:00Z' },
+  instance: { phase: 'Running' },
+};
+
+const APPLIED_METADATA: readonly Json[] = [
+  {},
+  { labels: { x: '1' } },
+  { labels: { x: '2', y: '1' } },
+  { annotations: { x: '1' }, labels: {} },
+  { finalizers: [HOLD] },
+  { finalizers: [OTHER_HOLD, HOLD] },
+];
+
+/** A configuration has what its kind must have, so that no field goes without which there is no object. */
+function configOf(chance: Chance, kind: Exclude<KindName, 'quota'>, of: string): Json {
+  const fields = chance.one(APPLIED[kind]);
+  const metadata = { ...claimsOf(chance, of), ...chance.one(APPLIED_METADATA) };
+  if (kind === 'secret' || kind === 'lease') return { ...fields, metadata };
+  const { unknown: _unknown, ...bare } = BARE[kind]['spec'] as Json;
+  const strange = chance.is(0.05) && kind !== 'pod' ? { unknown: 1 } : {};
+  return { spec: { ...bare, ...fields, ...strange }, metadata };
+}
+
+function appliedStep(chance: Chance, kind: Exclude<KindName, 'quota'>, name: string, part: { part?: Part }): Step {
+  const isStatus = part.part !== undefined;
+  const status = APPLIED_STATUS[kind];
+  const body = isStatus ? { metadata: {}, ...(status && { status }) } : configOf(chance, kind, `${kind}/${name}`);
+  const how = { by: chance.one(MANAGERS), ...(chance.is(0.4) && { isForced: true as const }) };
+  return { do: 'apply', kind, name, ...part, body, ...how };
+}
+
+function strategicStep(chance: Chance, kind: KindName, name: string, part: { part?: Part }): Step {
+  const all = part.part === undefined ? [...STRATEGIC, ...(STRATEGIC_OF[kind] ?? []), {}] : STRATEGIC_STATUS;
+  const { metadata = {}, ...change } = chance.one(all) as { metadata?: Json };
+  const body = { ...change, metadata: { ...claimsOf(chance, `${kind}/${name}`), ...metadata } };
+  return { do: 'strategic', kind, name, ...part, body, by: chance.one(MANAGERS) };
+}
+
 /** What else comes with a write: whose it claims to be, and at which version. */
 function claimsOf(chance: Chance, of: string): Json {
   return chance.weighted<Json>([
@@ -247,7 +360,7 @@ function created(chance: Chance, kind: Exclude<KindName, 'quota'>, name: string)
           },
         };
   const body = { metadata, ...bare, ...spec, ...(kind === 'secret' || kind === 'lease' ? {} : more) };
-  return { do: 'create', kind, name, body, ...(chance.is(0.05) && { dryRun: true }) };
+  return { do: 'create', kind, name, body, ...(chance.is(0.05) && { dryRun: true }), by: chance.one(MANAGERS) };
 }
 
 function changeOf(chance: Chance, kind: KindName, of: string): Json {
@@ -322,6 +435,7 @@ function anyStep(chance: Chance, kinds: readonly Exclude<KindName, 'quota'>[], i
         name,
         ...part,
         change: isStatus ? statusOf(chance, kind, of) : changeOf(chance, kind, of),
+        by: chance.one(MANAGERS),
       }),
     ],
     [
@@ -332,6 +446,7 @@ function anyStep(chance: Chance, kinds: readonly Exclude<KindName, 'quota'>[], i
         name,
         ...part,
         body: isStatus ? statusOf(chance, kind, of) : changeOf(chance, kind, of),
+        by: chance.one(MANAGERS),
       }),
     ],
     [
@@ -342,8 +457,11 @@ function anyStep(chance: Chance, kinds: readonly Exclude<KindName, 'quota'>[], i
         name,
         ...part,
         body: chance.one(isStatus ? statusOperationsOf(kind, name) : operationsOf(kind, name)),
+        by: chance.one(MANAGERS),
       }),
     ],
+    [3, () => strategicStep(chance, kind, name, part)],
+    [6, () => appliedStep(chance, kind, name, part)],
     [3, () => deleted(chance, kind, name, isOwned && kind === 'instance')],
     [0.7, () => ({ do: 'watch', kind, from: chance.one(['now', 'initial', `$version ${of}`]) })],
   ])();
@@ -389,16 +507,16 @@ function ownedStep(chance: Chance): Step {
 function countedStep(chance: Chance, index: number): Step {
   if (chance.is(0.2)) {
     const body = { spec: { hard: { 'count/secrets': String(chance.int(0, 2)) } } };
-    return { do: 'create', kind: 'quota', name: 'a', body, rests: true };
+    return { do: 'create', kind: 'quota', name: 'a', body, rests: true, by: 'one' };
   }
   if (chance.is(0.1)) return { do: 'delete', kind: 'quota', name: 'a', body: {}, rests: true };
   if (chance.is(0.6)) {
     const body = { ...BARE.secret, metadata: chance.is(0.2) ? { finalizers: [HOLD] } : {} };
-    return { do: 'create', kind: 'secret', name: `s-${index}`, body, rests: true };
+    return { do: 'create', kind: 'secret', name: `s-${index}`, body, rests: true, by: 'one' };
   }
   const name = `s-${chance.int(0, index)}`;
   if (chance.is(0.3))
-    return { do: 'merge', kind: 'secret', name, body: { metadata: { finalizers: null } }, rests: true };
+    return { do: 'merge', kind: 'secret', name, body: { metadata: { finalizers: null } }, by: 'one', rests: true };
   return { ...deleted(chance, 'secret', name, false), rests: true };
 }
 
