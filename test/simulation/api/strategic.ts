@@ -41,12 +41,12 @@ function inOrder(
   const named = items.filter((item) => placeIn(patch, item) >= 0).toSorted(byPlace(patch));
   const others = items.filter((item) => placeIn(patch, item) < 0).toSorted(byPlace(original));
   const out: unknown[] = [];
-  while (named.length > 0 || others.length > 0) {
+  while (named.length > 0 && others.length > 0) {
     const [there, here] = [placeIn(original, named[0]), placeIn(original, others[0])];
-    const isOther = named.length === 0 || (others.length > 0 && there >= 0 && here >= 0 && here < there);
+    const isOther = there >= 0 && here >= 0 && here < there;
     out.push(isOther ? others.shift() : named.shift());
   }
-  return out;
+  return [...out, ...named, ...others];
 }
 
 function byKey(original: readonly Json[], patch: readonly Json[], key: string, items: Schema | undefined): unknown[] {
