@@ -94,7 +94,11 @@ function mergedMap(original: Json, patch: Json, schema: Schema | undefined): Jso
       const field = name.slice(DELETE_FROM.length);
       if (Array.isArray(out[field])) out[field] = out[field].filter((one) => !(value as unknown[]).includes(one));
     } else if (value === null) delete out[name];
-    else if (!name.startsWith('$')) out[name] = mergedValue(out[name], value, schema, name);
+    else if (!name.startsWith('$')) {
+      const next = mergedValue(out[name], value, schema, name);
+      // A list that was not there does not become an empty one.
+      if (out[name] !== undefined || !Array.isArray(next) || next.length > 0) out[name] = next;
+    }
   }
   return out;
 }

@@ -254,12 +254,11 @@ const STRATEGIC_STATUS: readonly Json[] = [
   conditions({ type: 'berth.dev/Other', status: 'True' }, { type: 'berth.dev/Test', status: 'True' }),
   conditions({ type: 'berth.dev/Test', $patch: 'delete' }),
   conditions({ type: 'berth.dev/Other', status: 'Unknown' }, { $patch: 'replace' }),
-  conditions({ status: 'True' }),
   { status: { phase: 'Running', message: null } },
 ];
 
 const APPLIED: Readonly<Record<Exclude<KindName, 'quota'>, readonly Json[]>> = {
-  secret: [{}, { data: { k: 'dg==' } }, { data: { k: 'dw==', l: 'dg==' } }],
+  secret: [{ data: { k: 'dg==' } }, { data: { k: 'dw==', l: 'dg==' } }, { data: { l: 'dg==' } }],
   lease: [{ spec: {} }, { spec: { holderIdentity: 'one' } }, { spec: { holderIdentity: 'two', leaseTransitions: 1 } }],
   key: [
     {},
