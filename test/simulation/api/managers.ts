@@ -93,7 +93,7 @@ export function afterUpdate(
   if ([added, modified, gone].every(isNone)) return managers;
   const self = textOf(manager);
   const own = union(union(difference(managers.get(self) ?? noFields(), gone), modified), added);
-  return withoutNone([...taken(managers, self, comparison), [self, difference(own, NOBODYS)]]);
+  return withoutNone(new Map([...taken(managers, self, comparison), [self, difference(own, NOBODYS)]]));
 }
 
 /** Without what the manager applied last, does not name any more, and nobody else owns. */
