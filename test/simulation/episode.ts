@@ -5,6 +5,7 @@ import { isKept, judgeAtRest, judgeLeftovers } from './judge/at-rest.ts';
 import type { Violation } from './judge/judge.ts';
 import type { Act } from './people/acts.ts';
 import { slicedIn } from './nodes/sliced.ts';
+import { planMoney } from './people/money.ts';
 import { dayMs, LAST_LOOK_MS, type Plan, planActs, planDeviceActs } from './people/plan.ts';
 import { planScenes } from './people/scenes.ts';
 import { People } from './people/perform.ts';
@@ -35,7 +36,10 @@ export function actsOf(seed: number, plan: Plan): Act[] {
   const ofDevices = planDeviceActs(new Chance(seed ^ 0xde71ce ^ (firstDay << 16)), plan, sliced, acts.length + 1);
   const all = [...acts, ...ofDevices];
   const scenes = planScenes(new Chance(seed ^ 0x5ce9e ^ (firstDay << 16)), plan, acts, all.length + 1);
-  return [...all, ...scenes].toSorted((a, b) => a.at - b.at || a.id - b.id);
+  const planned = [...all, ...scenes];
+  const last = planned.reduce((most, { id }) => Math.max(most, id), 0);
+  const whole = planMoney(new Chance(seed ^ 0x3a0e1 ^ (firstDay << 16)), plan, planned, last + 1);
+  return whole.toSorted((a, b) => a.at - b.at || a.id - b.id);
 }
 
 /** One world, from the first rental until everything is deleted and billed. */
@@ -116,5 +120,7 @@ async function endAll(world: World): Promise<void> {
   for (const instance of api.list<GpuInstance>(GPU_INSTANCES))
     if (isKept(instance)) judge.blame(8, `${instance.metadata.name} cannot be deleted`);
   judgeLeftovers(world);
+  world.exportUsage(true);
+  await time.advance(LAST_LOOK_MS);
   judge.settle(api);
 }

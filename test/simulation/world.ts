@@ -7,7 +7,9 @@ import { TENANT_LABEL } from '../../src/resources/tenants/tenant-policy.ts';
 import { parsesLines } from './api/lines.ts';
 import { FAIR, type Weather } from './api/network.ts';
 import { ControllerProcess } from './berth/controller-process.ts';
+import { ExportProcess } from './berth/export-process.ts';
 import { FrontProcess } from './berth/front-process.ts';
+import { MemorySink } from './berth/memory-sink.ts';
 import { Chance } from './clock/chance.ts';
 import { followsSignals } from './clock/signals.ts';
 import { VirtualTime } from './clock/virtual-time.ts';
@@ -32,6 +34,8 @@ export const PRODUCTS = ['NVIDIA-H100', 'NVIDIA-L4'] as const;
 /** What the names of pools end with whose GPUs are in slices. */
 export const SLICED = '-sliced';
 const GPUS_PER_NODE = 8;
+/** A replica that serves instances ends so long after it got its last request. */
+const DRAIN_MS = 20_000;
 /** A replica that is gone has a successor within this time. */
 const SUCCESSOR_MS = 8_000;
 
@@ -68,6 +72,8 @@ export class World {
   fronts: FrontProcess[] = [];
   /** What ends each session that is open: with the replica that serves it all of them are over. */
   readonly sessions = new Set<() => void>();
+  /** Where bills are copied to. */
+  readonly sink = new MemorySink();
   readonly #claimOnPod: boolean;
   /** A single one has a successor only when it is gone. */
   readonly #replicas: number;
@@ -260,5 +266,52 @@ export class World {
   setWeather(weather: Partial<Weather>): void {
     this.#weather = { ...FAIR, ...weather };
     for (const { link } of this.processes) link.weather = this.#weather;
+  }
+
+  /** A new version: each replica has a successor before it stops, one after the other, and those that serve instances, too. */
+  upgrade(pauseMs: number): void {
+    this.judge.note('a new version comes');
+    this.#upgradeControllers(this.controllers, pauseMs);
+    const old = this.fronts;
+    const sessions = [...this.sessions];
+    const front = this.#front();
+    this.time.after(pauseMs, () => {
+      // Another died meanwhile and has a successor, or it is night.
+      if (this.fronts !== old) {
+        front.kill();
+        return;
+      }
+      this.fronts = [front, ...old];
+      this.time.after(DRAIN_MS, () => {
+        for (const one of old) one.kill();
+        for (const end of sessions) end();
+        this.fronts = this.fronts.filter((one) => !old.includes(one));
+      });
+    });
+  }
+
+  #upgradeControllers([first, ...others]: readonly ControllerProcess[], pauseMs: number): void {
+    if (first === undefined || !this.controllers.includes(first)) return;
+    this.controllers = [...this.controllers, this.#controller()];
+    this.time.after(pauseMs, () => {
+      if (!this.controllers.includes(first)) return;
+      this.judge.disturb(SUCCESSOR_MS);
+      void first.stop().then(() => {
+        this.controllers = this.controllers.filter((one) => one !== first);
+        this.#upgradeControllers(others, pauseMs);
+      });
+    });
+  }
+
+  /** A run of the command that copies bills begins; killed after so long, if that is said. */
+  exportUsage(all: boolean, killedAfterMs?: number): void {
+    const run = new ExportProcess(this.#processDeps);
+    run.link.weather = this.#weather;
+    if (killedAfterMs !== undefined) this.time.afterPlain(killedAfterMs, () => run.kill());
+    run.run(this.sink, all).then(
+      (exported) => this.judge.exported(exported, this.sink),
+      // The next one does what this one could not.
+      (error: unknown) => this.judge.note(`bills are not copied: ${String(error)}`),
+    );
   }
 }

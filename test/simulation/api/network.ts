@@ -1,5 +1,5 @@
 import type { KubeConnection } from '../../../src/kube/config/connection.ts';
-import { type Lease, LEASES } from '../../../src/kube/types.ts';
+import { type KubeObject, type Lease, LEASES } from '../../../src/kube/types.ts';
 import { CONTROLLER_LEASE } from '../../../src/runtime/lease-record.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { OWN } from '../own.ts';
@@ -10,6 +10,7 @@ import { expired, Failure } from './failure.ts';
 import { carryOut, type Request, targetOf } from './request.ts';
 import type { ApiServer } from './server.ts';
 import { AnswerChunk, Line, Lines } from './lines.ts';
+import { selects } from './selectors.ts';
 import type { Change, Collection } from './store.ts';
 import { type Chunk, WatchStream } from './watch-stream.ts';
 
@@ -106,17 +107,36 @@ function bookmark(collection: Collection, version: number, isInitial: boolean): 
   return new Line({ type: 'BOOKMARK', object });
 }
 
+type Selects = (object: KubeObject) => boolean;
+
+/** What a watch with a selector is told of a change; undefined: nothing. An object that it selects no more is gone for it. */
+function selectedLine({ before, after, line }: Change, selects: Selects): Line | undefined {
+  const [was, is] = [before, after].map((one) => one !== undefined && selects(one));
+  if (!was && !is) return undefined;
+  if (was === is || after === undefined) return line;
+  return Line.of(is ? 'ADDED' : 'DELETED', after);
+}
+
 /** One watch that is open. Lines come in order, each batch some time after the first of them. */
 class Watch {
   readonly stream = new WatchStream();
   readonly #link: Link;
   readonly #collection: Collection;
-  readonly #listener = (change: Change): void => this.#add(change.line);
+  readonly #selects: Selects | undefined;
+  readonly #listener = (change: Change): void => {
+    const line = this.#selects === undefined ? change.line : selectedLine(change, this.#selects);
+    if (line !== undefined) this.#add(line);
+  };
   #lines: Line[] = [];
   #isOnTheWay = false;
   #cancel: () => void = () => undefined;
 
-  constructor(link: Link, collection: Collection, first: readonly Line[]) {
+  constructor(
+    link: Link,
+    collection: Collection,
+    { first, selects }: { first: readonly Line[]; selects?: Selects | undefined },
+  ) {
+    this.#selects = selects;
     this.#link = link;
     this.#collection = collection;
     collection.listeners.add(this.#listener);
@@ -370,19 +390,21 @@ export class Link {
   #watch(path: string, signal: AbortSignal): Response {
     const { pathname, searchParams } = new URL(path, 'http://api');
     const collection = this.#api.collection(targetOf(pathname).type);
-    if (searchParams.has('labelSelector') || searchParams.has('fieldSelector')) {
-      throw new Error('The model has no watches with selectors.');
-    }
+    if (searchParams.has('fieldSelector')) throw new Error('The model has no watches with selectors of fields.');
+    const labels = searchParams.get('labelSelector');
+    const isSelected = labels === null ? undefined : selects(labels);
     const from = Number(searchParams.get('resourceVersion') ?? 0);
     const isList = searchParams.get('sendInitialEvents') === 'true';
     const missed = isList ? undefined : collection.since(from);
     const first = isList
       ? [
-          ...[...collection.objects.values()].map((one) => Line.of('ADDED', one)),
+          ...[...collection.objects.values()]
+            .filter((one) => isSelected?.(one) ?? true)
+            .map((one) => Line.of('ADDED', one)),
           bookmark(collection, this.#api.version, true),
         ]
-      : (missed ?? []).map(({ line }) => line);
-    const watch = new Watch(this, collection, first);
+      : (missed ?? []).flatMap((change) => (isSelected ? selectedLine(change, isSelected) : change.line) ?? []);
+    const watch = new Watch(this, collection, { first, selects: isSelected });
     this.watches.add(watch);
     if (!this.#isMarking) this.clock.setTimeout(() => this.#mark(), BOOKMARK_MS);
     this.#isMarking = true;

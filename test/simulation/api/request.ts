@@ -4,6 +4,7 @@ import { type ApiServer, type Deletion, type Subresource } from './server.ts';
 import { badRequest, Failure, withoutManager } from './failure.ts';
 import type { Operation } from './patch.ts';
 import { Line } from './lines.ts';
+import { selects } from './selectors.ts';
 
 /** One HTTP request on the API server. */
 export interface Request {
@@ -46,14 +47,6 @@ function parse(body: string | null): unknown {
   }
 }
 
-function hasLabels({ metadata }: KubeObject, selector: string): boolean {
-  return selector.split(',').every((one) => {
-    const [name = '', value] = one.split('=');
-    const has = metadata.labels?.[name];
-    return value === undefined ? has !== undefined : has === value;
-  });
-}
-
 function fieldOf(object: unknown, path: string): unknown {
   let value = object;
   for (const name of path.split('.')) value = isObject(value) ? value[name] : undefined;
@@ -83,7 +76,7 @@ function list(api: ApiServer, { type, namespace }: Target, query: URLSearchParam
   const limit = Number(query.get('limit') ?? 0);
   const after = query.get('continue') ?? '';
   let items = collection.inOrder(namespace, after);
-  if (labels !== null) items = items.filter((one) => hasLabels(one, labels));
+  if (labels !== null) items = items.filter(selects(labels));
   if (fields !== null) items = items.filter((one) => hasFields(one, fields));
   const page = limit > 0 ? items.slice(0, limit) : items;
   const last = page.at(-1);

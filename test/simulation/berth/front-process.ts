@@ -1,3 +1,6 @@
+import { Authenticator } from '../../../src/access/authenticator.ts';
+import { Tenants } from '../../../src/access/tenants.ts';
+import { createdByKey } from '../../../src/resources/api-key.ts';
 import { Activity } from '../../../src/access/activity.ts';
 import { ceilingsReader } from '../../../src/access/ceilings.ts';
 import { budgetReader } from '../../../src/budgets/counted.ts';
@@ -21,6 +24,8 @@ export interface Asked {
   namespace: string;
   body: object;
   key?: string | undefined;
+  /** Of an API key; without it the caller is the one key that every tenant has. */
+  token?: string | undefined;
 }
 
 /** A replica that serves instances: the paths of the api role behind HTTP itself, and the reports of sessions. */
@@ -28,6 +33,7 @@ export class FrontProcess extends BerthProcess {
   readonly inventory: Inventory;
   readonly activity: Activity;
   readonly #deps: CreateDeps;
+  readonly #authenticator: Authenticator;
 
   constructor(deps: ProcessDeps, id: string) {
     super(deps, { texts: true });
@@ -48,16 +54,33 @@ export class FrontProcess extends BerthProcess {
       budgets: budgetReader(stores.tenantLimits, clock),
       clock,
     };
+    const tenants = new Tenants(stores.namespaces, { own: OWN, requireLabel: true });
+    this.#authenticator = new Authenticator({ apiKeys: stores.apiKeys, tenants, clock });
     void runReaper({ client, stores, removals, clock, log }, this.watching.signal);
     this.activity = new Activity({ client, instances: stores.instances, clock, log, namespace: OWN, role: 'ssh', id });
     void this.activity.run(this.watching.signal);
   }
 
+  /** False until it has read the keys: until then it serves nobody. */
+  get knowsKeys(): boolean {
+    return this.#authenticator.knowsKeys;
+  }
+
+  /** The name of the key that a token is of; undefined: it may not rent. */
+  callerOf(token: string): string | undefined {
+    const caller = this.#authenticator.authenticate(token);
+    const isRefused =
+      caller === undefined || this.#authenticator.refusal(caller, { scope: 'compute:write' }) !== undefined;
+    return isRefused ? undefined : caller.name;
+  }
+
   /** POST /instances. Rejects as the route does. */
-  async rent({ namespace, body, key }: Asked, signal: AbortSignal = new AbortController().signal) {
+  async rent({ namespace, body, key, token }: Asked, signal: AbortSignal = new AbortController().signal) {
+    const caller = token === undefined ? 'one' : this.callerOf(token);
+    if (caller === undefined) throw new Error('Invalid API key.');
     const parsed = createInstanceSchema.parse(body);
     const { spec } = toInstanceSpec(parsed);
     const idempotency = key === undefined ? undefined : { key, hash: requestHash(parsed) };
-    return createInstance(this.#deps, { namespace, spec, createdBy: 'key/one', idempotency, signal });
+    return createInstance(this.#deps, { namespace, spec, createdBy: createdByKey(caller), idempotency, signal });
   }
 }

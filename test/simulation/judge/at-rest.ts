@@ -8,6 +8,7 @@ import { diskNameOf, instanceNameOfDisk } from '../../../src/resources/pod/disk.
 import { instanceUidOf } from '../../../src/resources/pod/owner.ts';
 import { HELD, type People } from '../people/perform.ts';
 import { PRODUCTS, type World } from '../world.ts';
+import { isOverBudget } from './purses.ts';
 
 /** States in which an instance waits for something that is not there. */
 const WAITS: ReadonlySet<string> = new Set([
@@ -39,6 +40,7 @@ const OVER: ReadonlySet<string> = new Set([
   'ImagePullFailed',
   'NoCapacity',
   'OfferNotFound',
+  'BudgetSpent',
 ]);
 
 /** Ends after which onExpiry deletes. */
@@ -125,6 +127,8 @@ export function judgeAtRest(world: World, people: People): void {
     if (instance.spec.powerState === 'Stopped' && own.length > 0) judge.blame(8, `${said} was stopped and runs`);
     const isLimited = reason === 'TenantLimit' && message.includes('ceiling');
     if (!isLimited && !['WaitingForCapacity', 'NodeLost', 'Preempted'].includes(reason)) continue;
+    // What it waits for is looked at with its budgets.
+    if (isOverBudget(instance)) continue;
     // For what its tenant held without a bill, for some hours at most.
     if (message.includes(HELD_FOR_NOTHING)) continue;
     const { gpu } = instance.spec;
@@ -159,6 +163,7 @@ export function judgeAtRest(world: World, people: People): void {
     if (seen.has(uid) || judge.mayBeGone(uid)) continue;
     judge.blame(8, `${name} was answered with 201 and is gone`);
   }
+  judge.judgeBudgets();
   judgeOffers(world, free);
 }
 

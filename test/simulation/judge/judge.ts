@@ -9,12 +9,16 @@ import { instanceUidOf, startOf } from '../../../src/resources/pod/owner.ts';
 import { type KubeObject, type Lease, NAMESPACES, NODES, type Pod } from '../../../src/kube/types.ts';
 import { CONTROLLER_LEASE } from '../../../src/runtime/lease-record.ts';
 import { FINALIZER } from '../../../src/resources/cleanup.ts';
+import type { Exported } from '../../../src/sink/export.ts';
 import type { ApiServer } from '../api/server.ts';
+import type { MemorySink } from '../berth/memory-sink.ts';
 import type { Cluster } from '../nodes/cluster.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
 import { uuidOf } from '../nodes/driver.ts';
 import type { Holding, Witness } from '../nodes/witness.ts';
+import { Ledger } from './ledger.ts';
 import { Owners } from './owners.ts';
+import { Purses } from './purses.ts';
 import { wrongIn } from './sums.ts';
 
 /** What went wrong, against which invariant, and when. */
@@ -33,6 +37,9 @@ const LEASE_MS = 8_000;
 const HEARD_MS = 45_000;
 /** Histories are written within this time. */
 const HISTORY_MS = 60_000;
+/** No status is written so often within a minute. */
+const MANY_WRITES = 200;
+const MINUTE_MS = 60_000;
 /** Starts of an instance within an hour. */
 const MOST_PODS = 11;
 const HOUR_MS = 3_600_000;
@@ -68,6 +75,8 @@ interface Life {
   isNamespaceGone: boolean;
   /** Somebody took off what keeps it until it is billed. */
   isUnbilled: boolean;
+  /** Writes of it since a moment. */
+  writes: { since: number; count: number };
 }
 
 /** The starts that are billed, by their number. */
@@ -106,6 +115,8 @@ export class Judge implements Witness {
   readonly #usedBy = new Map<string, Holding>();
   #api: ApiServer | undefined;
   #owners: Owners | undefined;
+  #purses: Purses | undefined;
+  #ledger: Ledger | undefined;
   /** The lease of the controllers. */
   #renewedAt = 0;
   #holdings = 0;
@@ -133,6 +144,8 @@ export class Judge implements Witness {
       decidedBy: (at: number) => this.#decidedBy(at),
     };
     this.#owners = new Owners(watch, cluster);
+    this.#purses = new Purses(watch, api);
+    this.#ledger = new Ledger(watch, api, (uid) => this.#lives.get(uid)?.isUnbilled ?? true);
     api.follow(({ kind, before, after }) => {
       if (kind.type.kind === 'Namespace' && after?.metadata.deletionTimestamp !== undefined)
         this.#seeEnd(after.metadata.name);
@@ -143,6 +156,7 @@ export class Judge implements Witness {
       const instance = (after ?? before) as GpuInstance;
       const { uid = '', name, namespace = '' } = instance.metadata;
       const life = this.#life(uid, name, namespace);
+      this.#mustRest(life);
       this.#mustHaveEnded(life, before as GpuInstance | undefined, after as GpuInstance | undefined);
       const { diskPolicy, onExpiry, maxDuration, idleTimeout } = instance.spec;
       const isOff = (one: GpuInstance | undefined): boolean =>
@@ -191,6 +205,13 @@ export class Judge implements Witness {
     const uid = instanceUidOf(pod) ?? '';
     const runs = this.#runs(this.#lives.get(uid)?.holdings ?? [], pod.metadata.uid);
     if (runs !== undefined) this.blame(1, `${pod.metadata.name} is gone, and ${runs.node} runs it`);
+  }
+
+  /** Nobody writes to an instance again and again: what a write says must not bring the next. */
+  #mustRest({ name, writes }: Life): void {
+    if (this.#time.wall > writes.since + MINUTE_MS) Object.assign(writes, { since: this.#time.wall, count: 0 });
+    writes.count += 1;
+    if (writes.count === MANY_WRITES) this.blame(6, `${name} is written ${MANY_WRITES} times within a minute`);
   }
 
   /** An instance has its place, and is there, until its program has ended. */
@@ -263,6 +284,21 @@ export class Judge implements Witness {
   /** Whether the ceiling over the disks of a tenant has room for so many GB. */
   hasDiskRoom(namespace: string, gb: number): boolean {
     return this.#owners?.hasDiskRoom(namespace, gb) ?? true;
+  }
+
+  /** Whether a key may call, as everybody must know by now; undefined while some may not. */
+  mayCall(hash: string): boolean | undefined {
+    return this.#purses?.mayCall(hash);
+  }
+
+  /** What budgets hold, when nothing was broken or asked for some time. */
+  judgeBudgets(): void {
+    this.#purses?.judgeAtRest();
+  }
+
+  /** A copy of the bills was made, and reached everything. */
+  exported(exported: Exported, sink: MemorySink): void {
+    this.#ledger?.exported(exported, sink);
   }
 
   /** When an instance was used last; now while it is. */
@@ -432,6 +468,7 @@ export class Judge implements Witness {
   settle(api: ApiServer): void {
     const billed = new Map<string, Billed>();
     for (const { metadata, spec } of api.list<UsageRecord>(USAGE_RECORDS)) {
+      if (spec.adjustment !== undefined) continue;
       const known = billed.get(spec.instanceUid) ?? new Map<number, Interval>();
       for (const interval of spec.intervals ?? []) {
         if (known.has(interval.start)) this.blame(3, `start ${interval.start} of ${spec.instance} is billed twice`);
@@ -444,12 +481,18 @@ export class Judge implements Witness {
     const left = new Set(api.list<GpuInstance>(GPU_INSTANCES).map(({ metadata }) => metadata.uid));
     for (const [uid, life] of this.#lives) {
       if (left.has(uid)) continue;
+      // What an operator deleted was a bill, too.
+      const known = billed.get(uid) ?? new Map<number, Interval>();
+      for (const interval of this.#ledger?.deletedOf(uid) ?? []) known.set(interval.start, interval);
+      billed.set(uid, known);
       if (!life.isNamespaceGone) this.#compare(life, billed.get(uid) ?? new Map<number, Interval>());
       this.#lives.delete(uid);
       this.#owners?.forget(uid);
+      this.#ledger?.forget(uid);
     }
     for (const record of api.list<UsageRecord>(USAGE_RECORDS)) {
-      if (!left.has(record.spec.instanceUid)) api.delete(USAGE_RECORDS, record.metadata);
+      if (record.spec.adjustment === undefined && !left.has(record.spec.instanceUid))
+        api.delete(USAGE_RECORDS, record.metadata);
     }
   }
 
@@ -564,6 +607,7 @@ export class Judge implements Witness {
       uses: [],
       isNamespaceGone: false,
       isUnbilled: false,
+      writes: { since: this.#time.wall, count: 0 },
     };
     this.#lives.set(uid, life);
     this.#tenants.set(uid, namespace);

@@ -50,14 +50,14 @@ const USABLE_MS = 20_000;
 const CEILING_MS = 60_000;
 
 /** Ends after which only its owner starts an instance again; in the first he must ask, in the others an edit does. */
-const DONE: ReadonlySet<string> = new Set(['Expired', 'Idle', 'Completed']);
+const DONE: ReadonlySet<string> = new Set(['Expired', 'Idle', 'BudgetSpent', 'Completed']);
 const FAILED: ReadonlySet<string> = new Set(['ContainerFailed', 'ImagePullFailed', 'NoCapacity']);
 
 /** Ends that nobody wanted, after which an instance comes back. */
 const TAKEN_AWAY: ReadonlySet<string> = new Set(['Preempted', 'NodeLost', 'GPUUnhealthy']);
 
 /** Ends after which no node is avoided. */
-const BY_OWNER: ReadonlySet<string> = new Set(['Stopped', 'Expired', 'Idle', 'Completed']);
+const BY_OWNER: ReadonlySet<string> = new Set(['Stopped', 'Expired', 'Idle', 'BudgetSpent', 'Completed']);
 
 /** A value that was so until then. */
 interface Until<T> {
@@ -209,7 +209,9 @@ export class Owners {
     this.#watch.blame(invariant, what);
   }
 
-  #seeCeiling({ spec: { namespaceLabels, gpus, diskGb = Infinity } }: TenantPolicy): void {
+  #seeCeiling({ spec: { namespaceLabels, gpus, diskGb = Infinity, budget } }: TenantPolicy): void {
+    // One with a budget says nothing of GPUs and disks.
+    if (budget.costs.length > 0) return;
     const [{ max } = { max: Infinity }] = gpus;
     const tenant = namespaceLabels['kubernetes.io/metadata.name'] ?? '';
     const of = [
@@ -759,6 +761,8 @@ export class Owners {
     const found = this.#api.find<GpuInstance>(GPU_INSTANCES, rental);
     // What came late is of a start that was over.
     if (found?.status?.incarnation !== startOf(pod)?.incarnation) return;
+    // Whether its budget was spent is looked at where that is said.
+    if (found?.status?.ending?.reason === 'BudgetSpent') return;
     this.#blame(9, `${name} ended on ${node}, and nobody wanted that: ${found?.status?.ending?.reason}`);
   }
 }

@@ -34,6 +34,8 @@ export type Act = { id: number; at: number } & (
       leavesAfterMs: number | undefined;
       diskPolicy: 'Delete' | 'Retain';
       onGPUFailure: 'Restart' | 'Keep';
+      /** Number of the API key of its tenant; undefined: one that is always there. */
+      key?: number;
     }
   | ({ do: 'repeat' | 'again' } & Of)
   | ({ do: 'stop' | 'start' } & Of)
@@ -74,6 +76,13 @@ export type Act = { id: number; at: number } & (
       restarts?: boolean;
     }
   | { do: 'watches'; how: 'cut' | 'end' | 'expire'; compacts: boolean }
+  | { do: 'makeKey' | 'budgetKey'; tenant: number; key: number; usd: string | undefined }
+  | { do: 'revokeKey' | 'deleteKey'; tenant: number; key: number }
+  | { do: 'budget'; tenant: number; usd: string | undefined }
+  | ({ do: 'correct'; type: 'Credit' | 'Charge'; usd: string } & Of)
+  | ({ do: 'deleteRecords' } & Of)
+  | { do: 'export'; all: boolean; killedAfterMs: number | undefined }
+  | { do: 'upgrade'; pauseMs: number }
 );
 
 /** One line of a picture. */

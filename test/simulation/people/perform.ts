@@ -24,12 +24,13 @@ import { FORGED } from '../judge/judge.ts';
 import { deviceName, DRIVER } from '../nodes/driver.ts';
 import { PRODUCTS, SLICED, type World } from '../world.ts';
 import { type Act, textOf } from './acts.ts';
+import { Treasurer } from './treasurer.ts';
 
 /** The finalizer of somebody else. */
 export const HELD = 'example.com/held';
 
 /** What a caller of the HTTP interface was told. */
-interface Told {
+export interface Told {
   ref: ObjectRef & { namespace: string };
   uid: string | undefined;
 }
@@ -37,7 +38,16 @@ interface Told {
 /** Troubles of nodes of which no program ends. */
 const RUNS_ON: ReadonlySet<string> = new Set(['hideSlices', 'unready']);
 /** Acts and fields of which no program ends. */
-const WORDS: ReadonlySet<string> = new Set(['repeat', 'again', 'session', 'ask', 'start', 'forge']);
+const WORDS: ReadonlySet<string> = new Set([
+  'repeat',
+  'again',
+  'session',
+  'ask',
+  'start',
+  'forge',
+  'correct',
+  'deleteRecords',
+]);
 const HARMLESS: ReadonlySet<string> = new Set(['displayName', 'image', 'maxPrice', 'diskPolicy', 'onExpiry']);
 
 const STORMS: Readonly<Record<Extract<Act, { do: 'storm' }>['kinds'][number], Partial<Weather>>> = {
@@ -70,9 +80,12 @@ export class People {
   /** Instances that a caller was told of, by uid: they stay until somebody deletes them. */
   readonly promised = new Map<string, string>();
   readonly refusals = new Map<string, number>();
+  /** Who looks after keys and bills. */
+  readonly #treasurer: Treasurer;
 
   constructor(world: World) {
     this.#world = world;
+    this.#treasurer = new Treasurer(world, (of) => this.#rented.get(of));
   }
 
   perform(act: Act): void {
@@ -226,7 +239,7 @@ export class People {
         api.delete(NAMESPACES, { name: `tenant-${act.tenant}` });
         return;
       default:
-        this.#break(act);
+        if (!this.#treasurer.does(act)) this.#break(act);
     }
   }
 
@@ -365,6 +378,9 @@ export class People {
         if (act.compacts) api.compact();
         for (const { link } of world.processes) link.endWatches(act.how);
         return;
+      case 'upgrade':
+        world.upgrade(act.pauseMs);
+        return;
       default:
         throw new Error(`Nobody knows how to ${act.do}.`);
     }
@@ -459,7 +475,9 @@ export class People {
       disk_policy: act.diskPolicy === 'Retain' ? 'retain' : 'delete',
     };
     const key = act.hasKey ? `key-${of}` : undefined;
-    void this.#hear({ of, namespace, front, left: left.signal }, front.rent({ namespace, body, key }, left.signal));
+    const token = this.#treasurer.tokenFor(act, front);
+    const asked = front.rent({ namespace, body, key, token }, left.signal);
+    void this.#hear({ of, namespace, front, left: left.signal }, asked);
   }
 
   /** What a caller is told, if it is still there. */

@@ -20,7 +20,7 @@ const TOO_MANY = 16;
 const SECOND_MS = 1_000;
 
 /** Where scenes are made: acts that come together on purpose. */
-class Stage {
+export class Stage {
   readonly chance: Chance;
   readonly plan: Plan;
   readonly acts: Act[] = [];

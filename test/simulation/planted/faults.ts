@@ -432,4 +432,34 @@ export const PLANTED: readonly PlantedFault[] = [
     from: 'return [lifetime(observed), idle(observed),',
     to: 'return [...[lifetime(observed)].slice(1), idle(observed),',
   },
+  {
+    name: 'what a key rented has no budget once the key is gone',
+    file: 'controllers/budgets/budgets.ts',
+    from: 'return key === undefined ? this.#ofDeleted(namespace, owner) : ofKey(key);',
+    to: 'return key === undefined ? [] : ofKey(key);',
+  },
+  {
+    name: 'a key that is revoked rents',
+    file: 'access/authenticator.ts',
+    from: 'if (revoked || key.metadata.deletionTimestamp !== undefined) return false;',
+    to: 'if (key.metadata.deletionTimestamp !== undefined) return revoked && false;',
+  },
+  {
+    name: 'a credit is charged to a budget',
+    file: 'budgets/spending.ts',
+    from: "return adjustment === 'Credit' ? { gpuMs: -amount.gpuMs, cost: -amount.cost } : amount;",
+    to: "return adjustment === 'Credit' ? { ...amount } : amount;",
+  },
+  {
+    name: 'a refusal of a budget has other words at each look',
+    file: 'budgets/words.ts',
+    from: '? 0n : (amount * 100n + max - 1n) / max} per cent`;',
+    to: '? 0n : amount} of ${max}`;',
+  },
+  {
+    name: 'a copy of bills takes two instances of one name for one',
+    file: 'sink/usage-charges.ts',
+    from: '/${start}/${from}/${month.name}`;',
+    to: '/${start}/${month.name}`;',
+  },
 ];
