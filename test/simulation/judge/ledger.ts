@@ -96,10 +96,9 @@ export class Ledger {
       this.#watch.blame(3, `the sink and the cluster differ: ${first || 'a charge is missing'}`);
     const sums = new Map<string, number>();
     for (const { id, uid, cost } of sink.charges()) {
-      const correction = [...this.#corrections].find(([beginning]) => id.startsWith(beginning));
       if (id.startsWith('adjustment/')) {
-        if (correction?.[1] !== cost)
-          this.#watch.blame(3, `the sink has ${cost} for ${id}, which says ${correction?.[1]}`);
+        const due = this.#corrections.get(id.slice(0, id.lastIndexOf('/') + 1));
+        if (due !== cost) this.#watch.blame(3, `the sink has ${cost} for ${id}, which says ${due}`);
         continue;
       }
       const start = Number(id.split('/')[3]);

@@ -6,8 +6,8 @@ import { Stage } from './scenes.ts';
 const SECOND_MS = 1_000;
 /** More starts than the status of an instance has room for. */
 const MANY_STARTS = 10;
-/** Acts with keys and bills for each hundred rentals. */
-const OFTEN = 70;
+/** Acts with keys and bills for each fault. */
+const OFTEN = 1.55;
 /** What has room for some first hours, of GPUs for a dollar or two. */
 const BUDGETS = ['2', '4', '8', '16', '40'] as const;
 /** What is spent within minutes. */
@@ -217,7 +217,7 @@ export function planMoney(chance: Chance, plan: Plan, acts: readonly Act[], firs
   }
   for (const key of keys) stage.add({ at: 0, do: 'makeKey', ...key, usd: budget(chance) });
   const some = (): Key => chance.of(keys) ?? { tenant: stage.tenant(), key: 0 };
-  const count = Math.round((plan.rentals * OFTEN) / 100);
+  const count = Math.round((plan.rentals * plan.faults * OFTEN) / 100);
   for (let day = 0; day < plan.days; day += 1) {
     const morning = day * dayMs(plan);
     const busy = acts.filter(({ at }) => at >= morning && at < morning + plan.spanMs * 0.9);
