@@ -290,17 +290,20 @@ export class World {
     });
   }
 
-  #upgradeControllers([first, ...others]: readonly ControllerProcess[], pauseMs: number): void {
+  #upgradeControllers(old: readonly ControllerProcess[], pauseMs: number): void {
+    const [first] = old;
     if (first === undefined || !this.controllers.includes(first)) return;
     this.controllers = [...this.controllers, this.#controller()];
     this.time.after(pauseMs, () => {
       if (!this.controllers.includes(first)) return;
       this.judge.disturb(SUCCESSOR_MS);
-      void first.stop().then(() => {
-        this.controllers = this.controllers.filter((one) => one !== first);
-        this.#upgradeControllers(others, pauseMs);
-      });
+      void first.stop().then(() => this.#stopped(old, pauseMs));
     });
+  }
+
+  #stopped([first, ...others]: readonly ControllerProcess[], pauseMs: number): void {
+    this.controllers = this.controllers.filter((one) => one !== first);
+    this.#upgradeControllers(others, pauseMs);
   }
 
   /** A run of the command that copies bills begins; killed after so long, if that is said. */
