@@ -433,12 +433,6 @@ export const PLANTED: readonly PlantedFault[] = [
     to: 'return [...[lifetime(observed)].slice(1), idle(observed),',
   },
   {
-    name: 'what a key rented has no budget once the key is gone',
-    file: 'controllers/budgets/budgets.ts',
-    from: 'return key === undefined ? this.#ofDeleted(namespace, owner) : ofKey(key);',
-    to: 'return key === undefined ? [] : ofKey(key);',
-  },
-  {
     name: 'a key that is revoked rents',
     file: 'access/authenticator.ts',
     from: 'if (revoked || key.metadata.deletionTimestamp !== undefined) return false;',
@@ -455,11 +449,5 @@ export const PLANTED: readonly PlantedFault[] = [
     file: 'budgets/words.ts',
     from: '? 0n : (amount * 100n + max - 1n) / max} per cent`;',
     to: '? 0n : amount} of ${max}`;',
-  },
-  {
-    name: 'a copy of bills takes two instances of one name for one',
-    file: 'sink/usage-charges.ts',
-    from: '/${start}/${from}/${month.name}`;',
-    to: '/${start}/${month.name}`;',
   },
 ];
