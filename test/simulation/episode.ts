@@ -7,6 +7,7 @@ import type { Act } from './people/acts.ts';
 import { slicedIn } from './nodes/sliced.ts';
 import { planMoney } from './people/money.ts';
 import { dayMs, LAST_LOOK_MS, type Plan, planActs, planDeviceActs } from './people/plan.ts';
+import { planDivisions } from './people/divisions.ts';
 import { planScenes } from './people/scenes.ts';
 import { People } from './people/perform.ts';
 import { World } from './world.ts';
@@ -29,6 +30,10 @@ export interface Outcome {
   refusals: ReadonlyMap<string, number>;
 }
 
+function nextId(acts: readonly Act[]): number {
+  return acts.reduce((most, { id }) => Math.max(most, id), 0) + 1;
+}
+
 export function actsOf(seed: number, plan: Plan): Act[] {
   const { nodes, firstDay } = plan;
   const acts = planActs(new Chance(seed ^ 0xac75 ^ (firstDay << 16)), plan);
@@ -37,9 +42,19 @@ export function actsOf(seed: number, plan: Plan): Act[] {
   const all = [...acts, ...ofDevices];
   const scenes = planScenes(new Chance(seed ^ 0x5ce9e ^ (firstDay << 16)), plan, acts, all.length + 1);
   const planned = [...all, ...scenes];
-  const last = planned.reduce((most, { id }) => Math.max(most, id), 0);
-  const whole = planMoney(new Chance(seed ^ 0x3a0e1 ^ (firstDay << 16)), plan, planned, last + 1);
-  return whole.toSorted((a, b) => a.at - b.at || a.id - b.id);
+  const divided = planDivisions(
+    new Chance(seed ^ 0xd1715 ^ (firstDay << 16)),
+    plan,
+    Array.from({ length: nodes }, (_, node) => node).filter((node) => !sliced.includes(node)),
+    nextId(planned),
+  );
+  const withMoney = planMoney(
+    new Chance(seed ^ 0x3a0e1 ^ (firstDay << 16)),
+    plan,
+    [...planned, ...divided],
+    nextId([...planned, ...divided]),
+  );
+  return withMoney.toSorted((a, b) => a.at - b.at || a.id - b.id);
 }
 
 /** One world, from the first rental until everything is deleted and billed. */

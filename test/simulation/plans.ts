@@ -10,10 +10,11 @@ export const USUAL: Plan = {
   firstDay: 0,
   faults: 45,
   scenes: 5,
+  divisions: 3,
 };
 
 /** A world in which nothing comes together on purpose. */
-export const PLAIN: Plan = { ...USUAL, rentals: 30, scenes: 0 };
+export const PLAIN: Plan = { ...USUAL, rentals: 30, scenes: 0, divisions: 0 };
 
 const QUARTER: Plan = {
   tenants: 50,
@@ -24,6 +25,7 @@ const QUARTER: Plan = {
   firstDay: 0,
   faults: 9,
   scenes: 0,
+  divisions: 1,
 };
 
 /** A year of a thousand GPUs, whose nights are skipped, in quarters: one core takes the next when it has one done. */

@@ -32,7 +32,7 @@ export interface Shape {
 
 export const PRODUCTS = ['NVIDIA-H100', 'NVIDIA-L4'] as const;
 /** What the names of pools end with whose GPUs are in slices. */
-export const SLICED = '-sliced';
+const SLICED = '-sliced';
 const GPUS_PER_NODE = 8;
 /** A replica that serves instances ends so long after it got its last request. */
 const DRAIN_MS = 20_000;

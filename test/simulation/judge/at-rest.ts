@@ -59,10 +59,19 @@ export function isKept({ metadata }: GpuInstance): boolean {
   return metadata.finalizers?.includes(FINALIZER) ?? false;
 }
 
-function freeOn(world: World, node: string): number {
+/** What of a product nobody has on a node: nothing while somebody has what the node does not give out any more. */
+function freeOn(world: World, node: string, product: string): number {
   const machine = world.cluster.machines.get(node);
-  const held = machine?.holdings.reduce((sum, { gpus }) => sum + gpus.length, 0) ?? 0;
-  return (machine?.shape.gpus ?? 0) - held;
+  if (machine === undefined || world.judge.isClosed(node)) return 0;
+  const ids = new Set(machine.pieces.flatMap((piece) => (piece.product === product ? [piece.id] : [])));
+  const held = machine.holdings.reduce((sum, { gpus }) => sum + gpus.filter((id) => ids.has(id)).length, 0);
+  return ids.size - held;
+}
+
+/** What is for rent, by product. */
+function productsOf({ cluster }: World): Set<string> {
+  const pieces = [...cluster.machines.values()].flatMap((machine) => machine.pieces);
+  return new Set([...PRODUCTS, ...pieces.map(({ product }) => product)]);
 }
 
 /** The node that the disk of an instance is tied to; undefined for none. */
@@ -79,7 +88,6 @@ export function judgeAtRest(world: World, people: People): void {
   const holdings = [...cluster.machines.values()].flatMap((machine) => machine.holdings);
   const held = Map.groupBy(holdings, ({ instance }) => instance ?? '');
   const seen = new Set<string>();
-  const free = new Map([...cluster.machines.keys()].map((node) => [node, freeOn(world, node)]));
   for (const instance of api.list<GpuInstance>(GPU_INSTANCES)) {
     const { uid = '', name, namespace, deletionTimestamp } = instance.metadata;
     seen.add(uid);
@@ -140,14 +148,14 @@ export function judgeAtRest(world: World, people: People): void {
     if (!hasDisk && !judge.hasDiskRoom(namespace ?? '', instance.spec.diskGb ?? 0)) continue;
     if (isLimited) judge.blame(5, `${said} waits for ${count} GPUs under its ceiling: ${message}`);
     const diskNode = nodeOfDisk(world, instance);
-    const fits = [...free].find(
-      ([node, gpus]) =>
-        cluster.machines.get(node)?.shape.product === product &&
-        gpus >= count &&
-        (diskNode === undefined || diskNode === node),
+    const fits = [...cluster.machines.values()].find(
+      (machine) =>
+        judge.suits(uid, machine) &&
+        freeOn(world, machine.name, product) >= count &&
+        (diskNode === undefined || diskNode === machine.name),
     );
     if (fits !== undefined)
-      judge.blame(5, `${said} waits for ${count} GPUs, and ${fits[0]} has ${fits[1]} free: ${reason}: ${message}`);
+      judge.blame(5, `${said} waits for ${count} ${product}, and ${fits.name} has them free: ${reason}: ${message}`);
   }
   for (const { instance = '', node, pod } of holdings) {
     if (!seen.has(instance)) judge.blame(2, `${node} runs ${pod.metadata.name} of an instance that is gone`);
@@ -164,7 +172,7 @@ export function judgeAtRest(world: World, people: People): void {
     judge.blame(8, `${name} was answered with 201 and is gone`);
   }
   judge.judgeBudgets();
-  judgeOffers(world, free);
+  judgeOffers(world);
 }
 
 /** Nothing is left of instances that are gone, but what their owners keep. */
@@ -183,13 +191,15 @@ export function judgeLeftovers({ judge, cluster: { api } }: World): void {
 }
 
 /** What Berth offers is what is free, by the kubelets. */
-function judgeOffers({ judge, cluster, fronts }: World, free: ReadonlyMap<string, number>): void {
+function judgeOffers(world: World): void {
+  const { judge, cluster, fronts } = world;
   const [front] = fronts;
   if (front === undefined) return;
-  for (const product of PRODUCTS) {
-    const nodes = [...cluster.machines.values()].filter((machine) => machine.shape.product === product);
+  for (const product of productsOf(world)) {
+    const all = [...cluster.machines.values()];
+    const nodes = all.filter(({ pieces }) => pieces.some((piece) => piece.product === product));
     if (nodes.some(({ name }) => cluster.api.find(NODES, { name }) === undefined)) continue;
-    const real = nodes.reduce((sum, { name }) => sum + (free.get(name) ?? 0), 0);
+    const real = nodes.reduce((sum, { name }) => sum + freeOn(world, name, product), 0);
     const ones = front.inventory.offers().filter((offer) => offer.product === product && offer.gpuCount === 1);
     const offered = ones.reduce((sum, { available }) => sum + available, 0);
     if (offered > real) judge.blame(1, `${offered} GPUs ${product} are offered, and ${real} are free`);

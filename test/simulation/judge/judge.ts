@@ -3,6 +3,7 @@ import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instance
 import { parseDuration } from '../../../src/resources/schema.ts';
 import { USAGE_RECORDS, type UsageRecord } from '../../../src/resources/usage-record.ts';
 import type { HeldDevice } from '../../../src/resources/instances/held-devices.ts';
+import { fractionOf } from '../../../src/resources/money.ts';
 import { sameJson } from '../../../src/lib/json.ts';
 import type { Interval } from '../../../src/resources/instances/interval.ts';
 import { instanceUidOf, startOf } from '../../../src/resources/pod/owner.ts';
@@ -15,6 +16,8 @@ import type { MemorySink } from '../berth/memory-sink.ts';
 import type { Cluster } from '../nodes/cluster.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
 import { uuidOf } from '../nodes/driver.ts';
+import type { Piece } from '../nodes/layout.ts';
+import type { Machine } from '../nodes/machine.ts';
 import type { Holding, Witness } from '../nodes/witness.ts';
 import { Ledger } from './ledger.ts';
 import { Owners } from './owners.ts';
@@ -90,6 +93,21 @@ function sumWithin(spans: readonly { from: number; to?: number }[], from: number
   );
 }
 
+/** How many whole GPUs a holding has. */
+function gpusOf(holding: Holding | undefined): number {
+  return (holding?.pieces ?? []).reduce((sum, { share }) => sum + fractionOf(share), 0);
+}
+
+/** Whether two devices of a GPU are beside each other: other partitions, or other replicas. */
+function areBeside(a: Piece, b: Piece): boolean {
+  return a.id !== b.id && a.kind === b.kind && a.kind !== 'whole';
+}
+
+/** What a holding has of the GPU of a device. */
+function idsOn({ pieces }: Holding, { gpu }: Piece): string {
+  return pieces.flatMap((one) => (one.gpu === gpu ? [one.id] : [])).join(', ');
+}
+
 /** Whether a pod came after one of a later start: its creation was on its way for so long. */
 function isLate(pod: Pod, other: Pod): boolean {
   return (startOf(pod)?.incarnation ?? 0) < (startOf(other)?.incarnation ?? 0);
@@ -111,8 +129,10 @@ export class Judge implements Witness {
   readonly #answers = new Map<string, number[]>();
   /** When Berth could hear or decide nothing, oldest begin first. */
   readonly #outages: { from: number; to: number }[] = [];
-  /** Who has a GPU, or had it last. */
-  readonly #usedBy = new Map<string, Holding>();
+  /** Who has a GPU or parts of it, by UUID. */
+  readonly #usedBy = new Map<string, Set<Holding>>();
+  /** When the GPUs of a node were last given out otherwise. */
+  readonly #switchedAt = new Map<string, number>();
   #api: ApiServer | undefined;
   #owners: Owners | undefined;
   #purses: Purses | undefined;
@@ -142,6 +162,7 @@ export class Judge implements Witness {
       time: this.#time,
       blame: (invariant: number, what: string) => this.blame(invariant, what),
       decidedBy: (at: number) => this.#decidedBy(at),
+      isBehind: (node: string, at: number) => this.#isBehind(node, at),
     };
     this.#owners = new Owners(watch, cluster);
     this.#purses = new Purses(watch, api);
@@ -276,6 +297,16 @@ export class Judge implements Witness {
     return this.#owners?.granted(namespace) ?? 0;
   }
 
+  /** Whether a node gives out nothing, because somebody has what it does not give out any more. */
+  isClosed(node: string): boolean {
+    return this.#owners?.isClosed(node) ?? false;
+  }
+
+  /** Whether the GPUs of a machine are what an instance rents. */
+  suits(uid: string, machine: Machine): boolean {
+    return this.#owners?.suits(uid, machine) ?? false;
+  }
+
   /** Whether a ceiling of its tenant leaves room for so many GPUs. */
   hasRoom(namespace: string, gpus: number): boolean {
     return this.#owners?.hasRoom(namespace, gpus) ?? true;
@@ -384,20 +415,41 @@ export class Judge implements Witness {
     if (recent.size > MOST_PODS) this.blame(6, `${name} had ${recent.size} pods within an hour`);
   }
 
-  /** A GPU has one program at a time. */
+  /** A GPU has one program at a time, each of its partitions has one, and of its replicas no more are used than there are. */
   #mustBeUnused(holding: Holding): void {
-    const { gpus, pod } = holding;
-    for (const gpu of gpus) {
-      const other = this.#usedBy.get(gpu);
-      if (other !== undefined && other.to === undefined)
-        this.blame(1, `${gpu} has ${pod.metadata.name} while ${other.pod.metadata.name} still has it`);
-      this.#usedBy.set(gpu, holding);
+    const { pieces, pod, node } = holding;
+    holding.isAstray = this.#isBehind(node, Date.parse(pod.metadata.creationTimestamp ?? ''));
+    for (const piece of pieces) {
+      const users = this.#usedBy.get(piece.gpu) ?? new Set();
+      this.#usedBy.set(piece.gpu, users);
+      const others = [...users].filter((one) => one !== holding && one.to === undefined && one.isAstray !== true);
+      const other =
+        others.find((one) => one.pieces.some((its) => its.gpu === piece.gpu && !areBeside(piece, its))) ??
+        (others.length < piece.most ? undefined : others[0]);
+      if (other !== undefined && !holding.isAstray)
+        this.blame(
+          1,
+          `${piece.id} has ${pod.metadata.name} while ${other.pod.metadata.name} still has ${idsOn(other, piece)}`,
+        );
+      users.add(holding);
     }
+  }
+
+  switched(node: string): void {
+    this.note(`the GPUs of ${node} are given out otherwise`);
+    this.#switchedAt.set(node, this.#time.wall);
+  }
+
+  /** Whether nobody had to know at a moment how the GPUs of a node are given out. */
+  #isBehind(node: string, at: number): boolean {
+    const since = this.#switchedAt.get(node);
+    return since !== undefined && at < this.#decidedBy(since) + ROUNDING_MS;
   }
 
   ended(holding: Holding): void {
     const { node, pod } = holding;
     this.note(`${node} has ended ${pod.metadata.namespace}/${pod.metadata.name}`);
+    for (const { gpu } of holding.pieces) this.#usedBy.get(gpu)?.delete(holding);
     this.#owners?.ended(holding);
     if (holding.isUnheard !== true) this.#time.afterPlain(REACTION_MS, () => this.#mustBeFree(holding));
   }
@@ -420,6 +472,7 @@ export class Judge implements Witness {
   }
 
   rejected(pod: Pod, node: string, why: string): void {
+    if (this.#isBehind(node, Date.parse(pod.metadata.creationTimestamp ?? ''))) return;
     this.blame(1, `${node} rejected ${pod.metadata.namespace}/${pod.metadata.name}: ${why}`);
   }
 
@@ -557,7 +610,7 @@ export class Judge implements Witness {
       if (first?.ranFrom === undefined || last === undefined) {
         // Whoever took the place of others pays from its grant.
         const from = Math.min(made, grantedAt ?? Infinity);
-        if (grantedAt !== undefined) most += (starts[0]?.gpus.length ?? 0) * (this.#time.wall - from + ROUNDING_MS);
+        if (grantedAt !== undefined) most += gpusOf(starts[0]) * (this.#time.wall - from + ROUNDING_MS);
         continue;
       }
       const from = grantedAt === undefined ? first.ranFrom : Math.min(made, grantedAt) - ROUNDING_MS;
@@ -568,14 +621,14 @@ export class Judge implements Witness {
       // Of a node that is away nobody hears, before Kubernetes has noticed that.
       const isUnheard = last.isCutOff === true || last.isUnheard === true;
       const held = this.#decidedBy(isUnheard ? this.#noticedBy(last.node, end) : end);
-      most += first.gpus.length * (held - from - Math.max(0, heardMs - ROUNDING_MS) + ROUNDING_MS);
+      most += gpusOf(first) * (held - from - Math.max(0, heardMs - ROUNDING_MS) + ROUNDING_MS);
       // However late Berth carries out what its owner asked for: nobody pays more than the grace for that.
       const asked = stops.find((at) => at > (first.ranFrom ?? 0)) ?? end;
       const ranMs = ran.reduce(
         (sum, { ranFrom = 0, ranTo = end }) => sum + Math.max(0, Math.min(ranTo, asked) - ranFrom),
         0,
       );
-      least += first.gpus.length * Math.max(0, ranMs - silentMs - GRACE_MS - ROUNDING_MS);
+      least += gpusOf(first) * Math.max(0, ranMs - silentMs - GRACE_MS - ROUNDING_MS);
     }
     return { most, least };
   }

@@ -9,6 +9,7 @@ import { TENANT_POLICIES, type TenantPolicy } from '../../../src/resources/tenan
 import { parseDuration } from '../../../src/resources/schema.ts';
 import { startOf } from '../../../src/resources/pod/owner.ts';
 import type { Claim } from '../../../src/resources/instances/claim.ts';
+import { fractionOf } from '../../../src/resources/money.ts';
 import { sameJson } from '../../../src/lib/json.ts';
 import {
   type KubeObject,
@@ -20,9 +21,10 @@ import {
 import { diskNameOf, sizeGbOf } from '../../../src/resources/pod/disk.ts';
 import type { ApiServer } from '../api/server.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
-import { GPUS } from '../nodes/amounts.ts';
 import type { Cluster } from '../nodes/cluster.ts';
 import type { Devices } from '../nodes/devices.ts';
+import type { Piece } from '../nodes/layout.ts';
+import type { Machine } from '../nodes/machine.ts';
 import { LOCAL } from '../nodes/volumes.ts';
 import type { Holding } from '../nodes/witness.ts';
 
@@ -31,6 +33,8 @@ export interface Watch {
   blame: (invariant: number, what: string) => void;
   /** When Berth can have decided about something that happened then, at the latest. */
   decidedBy: (at: number) => number;
+  /** Whether nobody had to know at a moment how the GPUs of a node are given out. */
+  isBehind: (node: string, at: number) => boolean;
 }
 
 /** Kubelets write whole seconds, and the clocks of two leaders differ by five. */
@@ -123,6 +127,11 @@ function grantedOf(instance: GpuInstance | undefined): number {
   return (claim ?? reserved)?.gpuCount ?? 0;
 }
 
+/** What stands for GPUs that are divided in the same way. */
+function kindOf({ resourceName, product, share }: Pick<Piece, 'resourceName' | 'product' | 'share'>): string {
+  return `${resourceName} ${product} ${share}`;
+}
+
 /** What a start depends on, beside that its owner asks for it. */
 function contentOf({ image, runtype, args, command }: GpuInstanceSpec): string {
   return JSON.stringify([image, runtype, args, command]);
@@ -143,7 +152,7 @@ export class Owners {
   /** The same of GB of its disks. */
   readonly #diskCeilings = new Map<string, Ceiling>();
   /** Who gave GPUs of a node back last. */
-  readonly #givenBack = new Map<string, { namespace: string; gpus: number; at: number }>();
+  readonly #givenBack = new Map<string, { namespace: string; product: string; gpus: number; at: number }>();
   /** When a tenant was granted a place last. */
   readonly #grantedAt = new Map<string, number>();
   /** When a tenant was granted less, or allowed more, last. */
@@ -153,11 +162,14 @@ export class Owners {
   /** When somebody got GPUs of a node last, and when a program there ended. */
   readonly #tookAt = new Map<string, number>();
   readonly #endedAt = new Map<string, number>();
-  /** GPUs of a node that are granted. */
-  readonly #granted = new Map<string, number>();
+  /** GPUs of a node that are granted, by what of them is. */
+  readonly #granted = new Map<string, Map<string, number>>();
   /** uids of instances for which others leave a place. */
   readonly #coming = new Set<string>();
   #repricedAt = 0;
+  /** When a pool last offered other sizes. */
+  #resizedAt = 0;
+  readonly #sizes = new Map<string, readonly number[]>();
 
   constructor(watch: Watch, { api, devices, machines }: Pick<Cluster, 'api' | 'devices' | 'machines'>) {
     this.#watch = watch;
@@ -301,6 +313,8 @@ export class Owners {
   }
 
   #seePool({ metadata, spec }: GpuPool): void {
+    if (!sameJson(this.#sizes.get(metadata.name), spec.sizes)) this.#resizedAt = this.#now;
+    this.#sizes.set(metadata.name, spec.sizes);
     const known = this.#prices.get(metadata.name) ?? [];
     const last = known.at(-1);
     const [price] = spec.prices;
@@ -322,7 +336,12 @@ export class Owners {
     }
     const old = before?.status?.claim;
     if (old !== undefined && after?.status?.claim === undefined)
-      this.#givenBack.set(old.node, { namespace: rental.namespace, gpus: old.gpuCount, at: now });
+      this.#givenBack.set(old.node, {
+        namespace: rental.namespace,
+        product: old.product,
+        gpus: old.gpuCount,
+        at: now,
+      });
     if (after === undefined || after.metadata.deletionTimestamp !== undefined) {
       if (!rental.isDeleted) rental.changedAt = now;
       rental.isDeleted = true;
@@ -422,19 +441,65 @@ export class Owners {
     this.#grantedAt.set(rental.namespace, this.#now);
   }
 
-  /** What a node has that nobody is granted. */
-  #freeOf(node: string): number {
-    const counted = this.#api.find(NODES, { name: node })?.status?.allocatable?.[GPUS];
-    return Number(counted ?? this.#devices.usable(node).length) - this.#grantedOn(node);
+  /** What a node has of a product that nobody is granted: nothing while somebody has what it does not give out any more. */
+  #freeOf(node: string, product: string): number {
+    const machine = this.#machines.get(node);
+    const [piece] = machine?.pieces.filter((one) => one.product === product) ?? [];
+    if (machine === undefined || piece === undefined || this.isClosed(node)) return 0;
+    const counted = this.#api.find(NODES, { name: node })?.status?.allocatable?.[piece.resourceName];
+    return Number(counted ?? this.#devices.usable(node).length) - this.#grantedOn(node, kindOf(piece));
   }
 
-  #grantedOn(node: string): number {
-    return this.#granted.get(node) ?? 0;
+  /** Whether a node gives out nothing, because somebody has what it does not give out any more. */
+  isClosed(node: string): boolean {
+    const machine = this.#machines.get(node);
+    if (machine === undefined || machine.driver !== undefined) return false;
+    const has = Map.groupBy(machine.pieces, kindOf);
+    return [...(this.#granted.get(node) ?? [])].some(([kind, count]) => count > (has.get(kind)?.length ?? 0));
+  }
+
+  #grantedOn(node: string, kind: string): number {
+    const kinds = this.#granted.get(node) ?? new Map<string, number>();
+    // Slices have one kind of GPUs, and its resource two names.
+    if (this.#machines.get(node)?.driver !== undefined) return [...kinds.values()].reduce((sum, one) => sum + one, 0);
+    return kinds.get(kind) ?? 0;
+  }
+
+  /** Whether the GPUs of a machine are what an instance rents. */
+  suits(uid: string, machine: Machine): boolean {
+    const rental = this.#rentals.get(uid);
+    return rental !== undefined && this.#suits(rental, machine);
+  }
+
+  #suits({ product, claims, gpus = 1 }: Rental, { name, pieces }: Machine): boolean {
+    const piece = pieces.find((one) => one.product === product);
+    if (piece === undefined) return false;
+    const [own] = claims.values();
+    // As many of another part of a GPU have another price.
+    if (own !== undefined) return piece.share === (own.claim.gpuShare ?? '1');
+    if (piece.kind === 'shared') return this.#areAlike(piece);
+    const { pool = '' } = this.#api.find(NODES, { name })?.metadata.labels ?? {};
+    return piece.kind !== 'whole' || this.#sizes.get(pool)?.includes(gpus) === true;
+  }
+
+  /** Whether all of a product are the same part of a GPU. */
+  #areAlike({ product, share }: Piece): boolean {
+    const all = [...this.#machines.values()].flatMap(({ pieces }) => pieces);
+    return all.every((one) => one.product !== product || one.share === share);
+  }
+
+  /** Who waits may get what the GPUs of a node are now. */
+  #mustMoveAny(node: string): void {
+    const products = new Set(this.#machines.get(node)?.pieces.map(({ product }) => product));
+    for (const product of products) this.#mustMove(node, product);
   }
 
   #count(before: GpuInstance | undefined, after: GpuInstance | undefined): void {
-    const add = ({ node, gpuCount }: Claim, sign: 1 | -1) =>
-      this.#granted.set(node, this.#grantedOn(node) + sign * gpuCount);
+    const add = ({ node, gpuCount, gpuShare: share = '1', ...rest }: Claim, sign: 1 | -1) => {
+      const kinds = this.#granted.get(node) ?? new Map<string, number>();
+      const kind = kindOf({ ...rest, share });
+      this.#granted.set(node, kinds.set(kind, (kinds.get(kind) ?? 0) + sign * gpuCount));
+    };
     const [was, is] = [before?.status?.claim, after?.status?.claim];
     if (was !== undefined) add(was, -1);
     if (is !== undefined) add(is, 1);
@@ -449,8 +514,10 @@ export class Owners {
    */
   #mustNotPass({ name, namespace, isOnDemand, product, gpus = 0, createdAt }: Rental, claim: Claim): void {
     const from = this.#now;
-    const { namespace: tenant = '', gpus: left = 0, at = 0 } = this.#givenBack.get(claim.node) ?? {};
-    const free = this.#freeOf(claim.node);
+    const given = this.#givenBack.get(claim.node);
+    if (given?.product !== claim.product) return;
+    const { namespace: tenant, gpus: left, at } = given;
+    const free = this.#freeOf(claim.node, claim.product);
     const isDue = tenant !== namespace && free < left && this.#watch.decidedBy(at) < at + MARGIN_MS;
     if (!isDue) return;
     const room = this.#mostOf(tenant) - this.granted(tenant);
@@ -492,11 +559,14 @@ export class Owners {
   }
 
   /** A node has the GPUs that are granted of it. */
-  #mustFit({ name }: Rental, { node }: Claim): void {
-    const counted = this.#api.find(NODES, { name: node })?.status?.capacity?.[GPUS];
-    const capacity = Number(counted ?? (this.#devices.total(node) || Infinity));
-    const granted = this.#grantedOn(node);
-    if (granted > capacity) this.#blame(1, `${name} is granted what others have: ${granted} GPUs of ${node}`);
+  #mustFit({ name }: Rental, { node, gpuShare: share = '1', grantedAt, ...rest }: Claim): void {
+    const machine = this.#machines.get(node);
+    if (machine === undefined || this.#watch.isBehind(node, Date.parse(grantedAt))) return;
+    const kind = kindOf({ ...rest, share });
+    const counted = machine.pieces.filter((piece) => kindOf(piece) === kind).length;
+    const capacity = machine.driver === undefined ? counted : this.#devices.total(node) || Infinity;
+    const granted = this.#grantedOn(node, kind);
+    if (granted > capacity) this.#blame(1, `${name} is granted what others have: ${granted} ${kind} of ${node}`);
   }
 
   /** No place is granted on a node that said for some time that it is not ready, or said nothing. */
@@ -519,7 +589,7 @@ export class Owners {
   }
 
   /** The price is one that the pool had a moment ago, and no more than the owner named or saw. */
-  #mustCost(rental: Rental, { pool, pricePerHour, gpuCount }: Claim): void {
+  #mustCost(rental: Rental, { pool, pricePerHour, gpuCount, gpuShare }: Claim): void {
     const now = this.#now;
     const isRecent = ({ to }: Until<unknown>): boolean => this.#watch.decidedBy(to) + MARGIN_MS >= now;
     const price = Number(pricePerHour);
@@ -527,7 +597,7 @@ export class Owners {
     const asked = (this.#prices.get(pool) ?? [])
       .filter(isRecent)
       .map(({ value }) => Number(isOnDemand ? value.onDemand : value.interruptible));
-    if (!asked.some((one) => Math.abs(one * gpuCount - price) < 0.001))
+    if (!asked.some((one) => Math.abs(one * gpuCount * fractionOf(gpuShare) - price) < 0.001))
       this.#blame(
         10,
         `${name} costs ${pricePerHour} for ${gpuCount} GPUs, and one is ${asked.join(' or ')} in ${pool}`,
@@ -588,7 +658,7 @@ export class Owners {
       );
       const isExcused =
         this.#isTroubled(node, from, this.#now) ||
-        this.#repricedAt > from - MARGIN_MS ||
+        Math.max(this.#repricedAt, this.#resizedAt) > from - MARGIN_MS ||
         others.some(({ changedAt, touchedAt }) => Math.max(changedAt, touchedAt) > from - MARGIN_MS);
       if (!helped && !isExcused) this.#blame(6, `${name} gave way on ${node}, and nobody started there`);
     });
@@ -599,14 +669,16 @@ export class Owners {
     const from = this.#now;
     this.#onceDecided(from + GRACE_MS, () => {
       const { waitsFrom, gpus = Infinity, product, name } = rental;
-      if (waitsFrom !== from || !this.#mayStartAnywhere(rental) || this.#repricedAt > from - MARGIN_MS) return;
+      if (waitsFrom !== from || !this.#mayStartAnywhere(rental)) return;
+      if (Math.max(this.#repricedAt, this.#resizedAt) > from - MARGIN_MS) return;
       const isStill = (node: string): boolean =>
         Math.max(this.#tookAt.get(node) ?? 0, this.#endedAt.get(node) ?? 0, this.#givenBack.get(node)?.at ?? 0) < from;
       const node = [...this.#machines.values()].find(
         (one) =>
-          one.shape.product === product &&
+          product !== undefined &&
+          this.#suits(rental, one) &&
           isStill(one.name) &&
-          gpus <= this.#freeOf(one.name) &&
+          gpus <= this.#freeOf(one.name, product) &&
           !this.#isTroubled(one.name, from - USABLE_MS, this.#now, { afterMs: USABLE_MS }),
       );
       if (node !== undefined)
@@ -644,9 +716,10 @@ export class Owners {
     this.#tookAt.set(node, this.#now);
     rental.took.push(holding);
     const { name, isDeleted, stoppedAt } = rental;
-    rental.product ??= product;
-    rental.gpus ??= gpus.length;
-    if (rental.product !== product || rental.gpus !== gpus.length)
+    const isAstray = holding.isAstray === true;
+    if (!isAstray) rental.product ??= product;
+    if (!isAstray) rental.gpus ??= gpus.length;
+    if (!isAstray && (rental.product !== product || rental.gpus !== gpus.length))
       this.#blame(9, `${name} has ${gpus.length} ${product}, and rented ${rental.gpus} ${rental.product}`);
     const made = Date.parse(pod.metadata.creationTimestamp ?? '');
     if (!isDeleted && stoppedAt !== undefined && this.#watch.decidedBy(stoppedAt) + MARGIN_MS < made)
@@ -662,6 +735,7 @@ export class Owners {
     const sinceOf = (one: Rental): number | undefined =>
       one.waitsFrom ?? (one.namespace === namespace ? one.limitedFrom : undefined);
     const isBehind = (one: Rental): boolean => (sinceOf(one) ?? Infinity) + AHEAD_MS < createdAt;
+    const machine = this.#machines.get(node);
     const ahead = [...this.#rentals.values()].filter(
       (one) =>
         one !== rental &&
@@ -669,12 +743,15 @@ export class Owners {
         (one.isOnDemand || !isOnDemand) &&
         one.product === product &&
         (one.gpus ?? Infinity) <= gpus &&
+        machine !== undefined &&
+        this.#suits(one, machine) &&
         // No disk ties it to a node, also of a start that never ran, and no node is to be avoided.
         one.took.length === 0 &&
         this.#mayStartOn(one),
     );
     // What became of those ahead may not have been written yet, as that their tenant had no room.
-    const isCalm = this.#watch.decidedBy(made) < made + MARGIN_MS;
+    const isCalm =
+      this.#watch.decidedBy(made) < made + MARGIN_MS && this.#watch.decidedBy(this.#resizedAt) + MARGIN_MS < made;
     if (ahead.length === 0 || !isCalm || this.#isTroubled(node, made - AFTER_MS, this.#now)) return;
     const since = ahead.map((one) => [one, sinceOf(one)] as const);
     this.#onceDecided(this.#now, () => {
@@ -699,11 +776,15 @@ export class Owners {
       if ((this.#tookAt.get(node) ?? 0) >= from || this.#isTroubled(node, from - AFTER_MS, this.#now)) return;
       // What has ended since is free since then, and has a look of its own.
       if ((this.#endedAt.get(node) ?? 0) > from) return;
-      const free = this.#freeOf(node);
+      if (this.#resizedAt > from - MARGIN_MS) return;
+      const free = this.#freeOf(node, product);
+      const machine = this.#machines.get(node);
       const left = [...this.#rentals.values()].find(
         (one) =>
           (one.waitsFrom ?? Infinity) < from &&
           one.product === product &&
+          machine !== undefined &&
+          this.#suits(one, machine) &&
           (one.gpus ?? Infinity) <= free &&
           this.#mayStartAnywhere(one),
       );
@@ -749,7 +830,7 @@ export class Owners {
     const rental = this.#rentals.get(instance);
     rental?.holds.delete(holding);
     this.#endedAt.set(node, this.#now);
-    if (rental?.product !== undefined) this.#mustMove(node, rental.product);
+    if (rental !== undefined) this.#mustMoveAny(node);
     if (rental !== undefined) this.#mustServe(rental.namespace);
     if (rental === undefined || isCutOff === true || isUnheard === true) return;
     const { isOnDemand, isDeleted, endsByItself, durations, touchedAt, stoppedAt, name } = rental;

@@ -1,4 +1,5 @@
 import type { Interval } from '../../../src/resources/instances/interval.ts';
+import { fractionOf } from '../../../src/resources/money.ts';
 import type { UsageRecordSpec } from '../../../src/resources/usage-record.ts';
 
 const HOUR_S = 3_600;
@@ -14,11 +15,11 @@ function isFar(a: number, b: number): boolean {
 }
 
 function wrongOf(interval: Interval): string | undefined {
-  const { start, gpuCount, gpuSeconds, cost, pricePerHour, silences = [] } = interval;
+  const { start, gpuCount, gpuShare, gpuSeconds, cost, pricePerHour, silences = [] } = interval;
   const silent = silences.reduce((sum, { from, to = interval.to }) => sum + spanOf({ from, to }), 0);
   const seconds = spanOf(interval) - silent;
-  if (isFar(gpuSeconds, seconds * gpuCount))
-    return `start ${start} has ${gpuSeconds} GPU seconds, of ${seconds} s with ${gpuCount} GPUs`;
+  if (isFar(gpuSeconds, seconds * gpuCount * fractionOf(gpuShare)))
+    return `start ${start} has ${gpuSeconds} GPU seconds, of ${seconds} s with ${gpuCount} GPUs${gpuShare === undefined ? '' : ` of ${gpuShare}`}`;
   const due = (Number(pricePerHour) * seconds) / HOUR_S;
   return isFar(Number(cost), due)
     ? `start ${start} costs ${cost}, and ${seconds} s at ${pricePerHour} are ${due}`

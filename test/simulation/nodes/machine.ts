@@ -8,6 +8,7 @@ import type { VirtualTime } from '../clock/virtual-time.ts';
 import { GPUS, requestsOf } from './amounts.ts';
 import { devicesOf } from './devices.ts';
 import { deviceName, Driver, type Illness, uuidOf } from './driver.ts';
+import { labelsOf, LAYOUTS, type LayoutName, type Piece, piecesOf, wholePiece } from './layout.ts';
 import type { Volumes } from './volumes.ts';
 import type { Holding, Witness } from './witness.ts';
 
@@ -49,6 +50,8 @@ interface Tended {
 /** How long a container takes to end once it is asked to. */
 const QUICK_STOP: readonly [number, number] = [200, 2_000];
 const LAST_WORDS_MS = 60;
+/** A device plugin that starts anew gives out nothing for so long. */
+const PLUGIN_MS: readonly [number, number] = [500, 8_000];
 /** A kubelet that cannot prepare the devices of a pod, or is not ready, tries again. */
 const PREPARE_MS = 2_000;
 const EVICTED = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' } as const;
@@ -82,6 +85,13 @@ export class Machine {
   readonly #images = new Set<string>();
   readonly #sick = new Set<string>();
   readonly driver: Driver | undefined;
+  #layout: LayoutName = 'whole';
+  /** What its device plugin gives out. */
+  #pieces: readonly Piece[];
+  /** Names of resources that it ever had. */
+  readonly #resources = new Set<string>([GPUS]);
+  #isPluginAway = false;
+  #wanted: LayoutName = 'whole';
   /** Its kubelet starts nothing. What runs goes on, and may end. */
   #isUnready = false;
   #isSilent = false;
@@ -92,6 +102,7 @@ export class Machine {
     this.shape = shape;
     this.#deps = deps;
     const { name: node, product, slices } = shape;
+    this.#pieces = this.#gpuNames().map((gpu) => wholePiece(gpu, product));
     this.driver =
       slices === undefined ? undefined : new Driver(deps, { node, product, gpus: this.#gpuNames(), slices });
   }
@@ -109,6 +120,62 @@ export class Machine {
     return [...this.#tended.values()].map(({ holding }) => holding).filter(({ to }) => to === undefined);
   }
 
+  /** What can be rented of it, whoever has it. */
+  get pieces(): readonly Piece[] {
+    return this.#pieces;
+  }
+
+  /**
+   * Its GPUs are given out otherwise from now on. As with NVIDIA's MIG manager and device plugin nobody's program ends, and
+   * nobody is told which of the new devices a program has that runs.
+   */
+  switchTo(layout: LayoutName): void {
+    if (this.driver !== undefined || layout === this.#wanted) return;
+    this.#wanted = layout;
+    this.#isPluginAway = true;
+    this.#report();
+    this.#startPlugin(layout);
+  }
+
+  #startPlugin(layout: LayoutName): void {
+    const { time, chance, witness } = this.#deps;
+    time.afterPlain(chance.between(...PLUGIN_MS), () => {
+      if (layout !== this.#wanted) return;
+      if (!this.answers) {
+        this.#startPlugin(layout);
+        return;
+      }
+      this.#isPluginAway = false;
+      this.#layOut(layout);
+      witness.switched(this.name);
+      this.#report();
+    });
+  }
+
+  #layOut(layout: LayoutName): void {
+    const { product } = this.shape;
+    const used = new Set(this.holdings.flatMap(({ pieces }) => pieces.map(({ gpu }) => gpu)));
+    // Only whole GPUs are told apart by whether they are idle.
+    const isKept = (gpu: string): boolean => 'onlyIdle' in LAYOUTS[layout] && this.#layout === 'whole' && used.has(gpu);
+    this.#layout = layout;
+    this.#pieces = this.#gpuNames().flatMap((gpu) =>
+      isKept(gpu) ? [wholePiece(gpu, product)] : piecesOf(layout, gpu, product),
+    );
+    for (const { resourceName } of this.#pieces) this.#resources.add(resourceName);
+  }
+
+  /** By resource: its devices, or those that can be used. */
+  #counted(isUsable: (piece: Piece) => boolean): Record<string, string> {
+    if (this.driver !== undefined) return {};
+    const pieces = this.#pieces.filter(isUsable);
+    return Object.fromEntries(
+      [...this.#resources].map((name) => [
+        name,
+        String(pieces.filter(({ resourceName }) => resourceName === name).length),
+      ]),
+    );
+  }
+
   #gpuNames(): string[] {
     return Array.from({ length: this.shape.gpus }, (_, index) => uuidOf(this.name, deviceName(index)));
   }
@@ -116,7 +183,7 @@ export class Machine {
   /** Makes the Node, or makes it anew. */
   register(): void {
     const { api } = this.#deps;
-    const { name, product, gpus, labels } = this.shape;
+    const { name, labels } = this.shape;
     const node: Node = {
       metadata: {
         name,
@@ -125,10 +192,7 @@ export class Machine {
           'kubernetes.io/arch': 'amd64',
           'kubernetes.io/os': 'linux',
           ...(this.driver === undefined && {
-            'nvidia.com/gpu.present': 'true',
-            'nvidia.com/gpu.product': product,
-            'nvidia.com/gpu.count': String(gpus),
-            'nvidia.com/gpu.memory': '81559',
+            ...this.#discovered(),
             'nvidia.com/cuda.driver-version.full': '550.54.15',
             'nvidia.com/cuda.runtime-version.full': '12.4',
           }),
@@ -143,14 +207,18 @@ export class Machine {
     this.driver?.publish();
   }
 
+  #discovered(): Record<string, string> {
+    const { product, gpus } = this.shape;
+    const all = Object.entries(labelsOf(this.#layout, product, gpus));
+    return Object.fromEntries(all.flatMap(([label, value]) => (value === null ? [] : [[label, value]])));
+  }
+
   #status(): NonNullable<Node['status']> {
     const { time } = this.#deps;
     const all = { cpu: '96', memory: '1024Gi', 'ephemeral-storage': '8Ti', pods: '110' };
-    const usable = this.shape.gpus - this.#sick.size;
-    const isCounted = this.driver === undefined;
     return {
-      capacity: { ...all, ...(isCounted && { [GPUS]: String(this.shape.gpus) }) },
-      allocatable: { ...all, ...(isCounted && { [GPUS]: String(usable) }) },
+      capacity: { ...all, ...this.#counted(() => true) },
+      allocatable: { ...all, ...this.#counted(({ gpu }) => !this.#isPluginAway && !this.#sick.has(gpu)) },
       conditions: [
         {
           type: 'Ready',
@@ -168,11 +236,23 @@ export class Machine {
   #report(): void {
     if (!this.answers) return;
     this.driver?.publish();
-    const { allocatable, images } = this.#status();
-    this.#deps.api.change(NODES, { name: this.name }, (node) => ({
-      ...node,
-      status: { ...node.status, ...(allocatable && { allocatable }), ...(images && { images }) },
-    }));
+    const { capacity, allocatable, images } = this.#status();
+    const { product, gpus } = this.shape;
+    const told = this.driver === undefined ? Object.entries(labelsOf(this.#layout, product, gpus)) : [];
+    this.#deps.api.change(NODES, { name: this.name }, (node) => {
+      const labels = { ...node.metadata.labels, ...this.#discovered() };
+      for (const [label, value] of told) if (value === null) delete labels[label];
+      return {
+        ...node,
+        ...(this.driver === undefined && { metadata: { ...node.metadata, labels } }),
+        status: {
+          ...node.status,
+          ...(capacity && { capacity }),
+          ...(allocatable && { allocatable }),
+          ...(images && { images }),
+        },
+      };
+    });
   }
 
   get isUnready(): boolean {
@@ -222,7 +302,8 @@ export class Machine {
     else this.#sick.delete(gpu);
     this.driver?.setIll(gpu, isSick ? illness : undefined);
     this.#report();
-    for (const tended of this.#tended.values()) if (tended.holding.gpus.includes(gpu)) this.#say(tended);
+    for (const tended of this.#tended.values())
+      if (tended.holding.pieces.some((piece) => piece.gpu === gpu)) this.#say(tended);
   }
 
   /** A kubelet that starts takes the slices of its node away, and waits for the driver. */
@@ -336,38 +417,43 @@ export class Machine {
   }
 
   /** The GPUs of the claim that the scheduler made for a pod; undefined while it is not there. */
-  #prepared({ metadata, status }: Pod, driver: Driver): string[] | undefined {
+  #prepared({ metadata, status }: Pod, driver: Driver): Piece[] | undefined {
     const { resourceClaimName: name = '' } = status?.extendedResourceClaimStatus ?? {};
     const claim = this.#deps.api.find(RESOURCE_CLAIMS, { namespace: metadata.namespace, name });
     if (claim?.status?.reservedFor?.some(({ uid }) => uid === metadata.uid) !== true) return undefined;
-    return devicesOf(claim).flatMap(({ device }) => driver.gpuOf(device) ?? []);
+    const gpus = devicesOf(claim).flatMap(({ device }) => driver.gpuOf(device) ?? []);
+    return gpus.map((gpu) => wholePiece(gpu, this.shape.product));
   }
 
-  /** The GPUs that a device plugin gives to a pod. */
-  #chosen(pod: Pod): string[] | undefined {
+  /** The devices that a device plugin gives to a pod. */
+  #chosen(pod: Pod): Piece[] | undefined {
     const { witness } = this.#deps;
-    const wanted = requestsOf(pod)[GPUS] ?? 0;
-    const taken = new Set(
-      [...this.#tended.values()].filter((one) => one.holding.to === undefined).flatMap((one) => [...one.holding.gpus]),
-    );
-    const free = this.#gpuNames().filter((gpu) => !taken.has(gpu) && !this.#sick.has(gpu));
+    const requests = requestsOf(pod);
+    const name = [...this.#resources].find((one) => (requests[one] ?? 0) > 0) ?? GPUS;
+    const wanted = requests[name] ?? 0;
+    // A kubelet knows devices by their ids only: of what is given out otherwise since it knows nothing.
+    const taken = new Set(this.holdings.flatMap(({ pieces }) => pieces.map(({ id }) => id)));
+    const all = this.#pieces.filter(({ resourceName }) => resourceName === name);
+    const left = all.filter(({ id }) => !taken.has(id));
+    const free = this.#isPluginAway ? [] : left.filter(({ gpu }) => !this.#sick.has(gpu));
     if (free.length < wanted) {
-      const why = `Allocate failed due to requested number of devices unavailable for ${GPUS}. Requested: ${wanted}, Available: ${free.length}, which is unexpected`;
+      const why = `Allocate failed due to requested number of devices unavailable for ${name}. Requested: ${wanted}, Available: ${free.length}, which is unexpected`;
       this.#write(pod, { phase: 'Failed', reason: 'UnexpectedAdmissionError', message: `Pod was rejected: ${why}` });
       // A GPU that fell ill a moment ago is nobody's mistake.
-      if (this.shape.gpus - taken.size < wanted) witness.rejected(pod, this.name, why);
+      if (left.length < wanted) witness.rejected(pod, this.name, why);
       return undefined;
     }
     return free.slice(0, wanted);
   }
 
-  #tend(pod: Pod, gpus: readonly string[], before: Tended | undefined): void {
+  #tend(pod: Pod, pieces: readonly Piece[], before: Tended | undefined): void {
     const { time, witness, chance } = this.#deps;
     const holding: Holding = {
       pod,
       instance: instanceUidOf(pod),
       node: this.name,
-      gpus,
+      pieces,
+      gpus: pieces.map(({ id }) => id),
       from: time.wall,
     };
     const { startedAt, finishedAt = time.seconds, restarts = -1 } = before ?? {};
@@ -381,7 +467,7 @@ export class Machine {
       cancel: undefined,
     };
     this.#tended.set(pod.metadata.uid ?? '', tended);
-    witness.took(holding, this.shape.product);
+    witness.took(holding, pieces[0]?.product ?? this.shape.product);
     this.#say(tended);
     const image = pod.spec?.containers[0]?.image ?? '';
     const isThere = this.#images.has(image);
@@ -492,7 +578,7 @@ export class Machine {
   #containers(tended: Tended): ContainerStatus[] {
     const { pod, state, startedAt, finishedAt, last: before, exitCode, restarts, holding } = tended;
     const image = pod.spec?.containers[0]?.image ?? '';
-    const sick = holding.gpus.filter((gpu) => this.#sick.has(gpu));
+    const sick = holding.pieces.filter(({ gpu }) => this.#sick.has(gpu));
     return (pod.spec?.containers ?? []).map(({ name }): ContainerStatus => {
       const common = {
         name,
@@ -505,7 +591,10 @@ export class Machine {
         sick.length > 0 && name === MAIN_CONTAINER && this.driver === undefined
           ? {
               allocatedResourcesStatus: [
-                { name: GPUS, resources: sick.map((id) => ({ resourceID: id, health: 'Unhealthy' })) },
+                {
+                  name: sick[0]?.resourceName ?? GPUS,
+                  resources: sick.map(({ id }) => ({ resourceID: id, health: 'Unhealthy' })),
+                },
               ],
             }
           : {};

@@ -1,4 +1,5 @@
 import type { Pod } from '../../../src/kube/types.ts';
+import type { Piece } from './layout.ts';
 
 /** The GPUs that one pod had on one node, whatever anybody wrote about it. */
 export interface Holding {
@@ -6,7 +7,11 @@ export interface Holding {
   /** uid of the instance that the pod was made for; undefined for other pods. */
   instance: string | undefined;
   node: string;
+  pieces: readonly Piece[];
+  /** Their ids. */
   gpus: readonly string[];
+  /** It was made before anybody knew what its node gives out now, and has what it did not rent. */
+  isAstray?: boolean;
   /** When the kubelet gave it the GPUs, milliseconds since the epoch. */
   from: number;
   /** When its main container ran for the first time. */
@@ -29,6 +34,8 @@ export interface Witness {
   ended(holding: Holding): void;
   /** The node had not what the pod asks for. */
   rejected(pod: Pod, node: string, why: string): void;
+  /** The GPUs of a node are given out otherwise than before. */
+  switched(node: string): void;
   /** A container runs with this volume. */
   mounted(holding: Holding, volume: string, contents: Set<string>): void;
   /** A node hears and says nothing from now on, or does again. */

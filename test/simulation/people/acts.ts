@@ -1,4 +1,5 @@
 import type { Illness } from '../nodes/driver.ts';
+import type { LayoutName } from '../nodes/layout.ts';
 
 /** Which instance an act is about: the one that the act with this number rented. */
 type Of = { of: number };
@@ -22,6 +23,8 @@ export type Act = { id: number; at: number } & (
       way: 'http' | 'kubectl';
       gpus: number;
       product: number;
+      /** What the name of the product ends with that is a part of a GPU. */
+      part?: string;
       interruptible: boolean;
       queue: boolean;
       hasKey: boolean;
@@ -59,6 +62,9 @@ export type Act = { id: number; at: number } & (
   | { do: 'restartDriver'; node: number }
   | { do: 'hideSlices'; node: number; forMs: number }
   | { do: 'relabel'; node: number; driver: string }
+  | { do: 'switch'; node: number; to: LayoutName; forMs: number }
+  | { do: 'split'; pool: number; isLabelFirst: boolean; gapMs: number; forMs: number }
+  | { do: 'resize'; pool: number; sizes: number[]; forMs: number }
   | { do: 'ceil'; tenant: number; gpus: number | undefined; diskGb: number | undefined; isBeyond?: boolean }
   | { do: 'reprice'; pool: number; price: string; interruptible?: string }
   | { do: 'unpool'; forMs: number }

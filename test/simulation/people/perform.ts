@@ -22,7 +22,9 @@ import { Failure } from '../api/failure.ts';
 import type { Weather } from '../api/network.ts';
 import { FORGED } from '../judge/judge.ts';
 import { deviceName, DRIVER } from '../nodes/driver.ts';
-import { PRODUCTS, SLICED, type World } from '../world.ts';
+import type { LayoutName } from '../nodes/layout.ts';
+import type { Machine } from '../nodes/machine.ts';
+import { PRODUCTS, type World } from '../world.ts';
 import { type Act, textOf } from './acts.ts';
 import { Treasurer } from './treasurer.ts';
 
@@ -60,6 +62,17 @@ const STORMS: Readonly<Record<Extract<Act, { do: 'storm' }>['kinds'][number], Pa
   blind: { lost: 0.5, watchLagMs: [500, 8_000] },
   away: { isAway: true },
 };
+
+/** Until GPUs are given out otherwise. */
+const SWITCH_MS = 10_000;
+/** What the names of pools end with that are the halves of others. */
+const HALF = '-half';
+/** Sizes that a pool offers which says nothing of them. */
+const ALL_SIZES = [1, 2, 4, 8];
+
+function productOf({ product, part = '' }: Extract<Act, { do: 'rent' }>): string {
+  return `${PRODUCTS[product] ?? ''}${part}`;
+}
 
 /** Of what somebody rents with kubectl. */
 function nameOf(id: number): string {
@@ -102,7 +115,8 @@ export class People {
   /** The judge hears of what may end a program. */
   #tell(act: Act): void {
     const { judge } = this.#world;
-    if ('node' in act && 'forMs' in act) judge.troubled(`node-${act.node}`, act.forMs, !RUNS_ON.has(act.do));
+    if ('node' in act && 'forMs' in act && act.do !== 'switch')
+      judge.troubled(`node-${act.node}`, act.forMs, !RUNS_ON.has(act.do));
     if (act.do === 'unpool')
       for (const node of this.#world.cluster.machines.keys()) judge.troubled(node, act.forMs, true);
     if (!('of' in act) || (act.do === 'edit' && HARMLESS.has(act.field))) return;
@@ -113,6 +127,8 @@ export class People {
   heal(): void {
     const { cluster } = this.#world;
     this.#bringPools();
+    this.#unite();
+    this.#offerAllSizes();
     this.#world.setWeather({});
     for (const { clock } of this.#world.processes) clock.thaw();
     for (const machine of cluster.machines.values()) {
@@ -306,16 +322,30 @@ export class People {
       case 'ceil':
         this.#ceil(act);
         return;
+      case 'switch': {
+        const machine = cluster.machines.get(`node-${act.node}`);
+        if (machine === undefined) return;
+        this.#switch(machine, act.to);
+        time.afterPlain(act.forMs, () => this.#switch(machine, 'whole'));
+        return;
+      }
+      case 'split':
+        this.#split(act);
+        return;
+      case 'resize':
+        for (const name of this.#poolsOf(act.pool))
+          api.merge<GpuPool>(GPU_POOLS, { name }, { spec: { sizes: act.sizes } });
+        time.afterPlain(act.forMs, () => this.#offerAllSizes());
+        return;
       case 'unpool':
         this.#pools.push(...api.list<GpuPool>(GPU_POOLS));
         for (const { metadata } of this.#pools) if (api.find(GPU_POOLS, metadata)) api.delete(GPU_POOLS, metadata);
         time.afterPlain(act.forMs, () => this.#bringPools());
         return;
       case 'reprice':
-        for (const name of [`pool-${act.pool}`, `pool-${act.pool}${SLICED}`]) {
+        for (const name of this.#poolsOf(act.pool)) {
           const { price: onDemand, interruptible = '0.5' } = act;
           const spec = { prices: [{ product: '*', onDemand, interruptible }] };
-          if (name.endsWith(SLICED) && api.find(GPU_POOLS, { name }) === undefined) return;
           api.merge<GpuPool>(GPU_POOLS, { name }, { spec });
         }
         return;
@@ -407,6 +437,75 @@ export class People {
       });
   }
 
+  #switch(machine: Machine, to: LayoutName): void {
+    this.#world.judge.troubled(machine.name, SWITCH_MS, false);
+    machine.switchTo(to);
+  }
+
+  /** Names of the pools of a product. */
+  #poolsOf(pool: number): string[] {
+    const names = this.#world.cluster.api.list<GpuPool>(GPU_POOLS).map(({ metadata }) => metadata.name);
+    return names.filter((name) => name.startsWith(`pool-${pool}`));
+  }
+
+  /** Every second node of a pool is in another one, until both are one again. */
+  #split({ pool, isLabelFirst, gapMs, forMs }: Extract<Act, { do: 'split' }>): void {
+    const { cluster, time, judge } = this.#world;
+    const { api } = cluster;
+    const [name, half] = [`pool-${pool}`, `pool-${pool}${HALF}`];
+    const nodes = api.list<KubeObject>(NODES).filter(({ metadata }) => metadata.labels?.['pool'] === name);
+    const moved = nodes.filter((_, index) => index % 2 === 1);
+    const found = api.find<GpuPool>(GPU_POOLS, { name });
+    if (found === undefined || api.find(GPU_POOLS, { name: half }) !== undefined) return;
+    const label = (): void => {
+      for (const { metadata } of moved) {
+        judge.troubled(metadata.name, gapMs, true);
+        this.#label(metadata.name, half);
+      }
+    };
+    const create = (): void => {
+      if (api.find(GPU_POOLS, { name: half }) === undefined)
+        api.create(GPU_POOLS, {
+          metadata: { name: half },
+          spec: { ...found.spec, nodeSelector: { pool: half } },
+        } as GpuPool);
+    };
+    const [first, then] = isLabelFirst ? [label, create] : [create, label];
+    first();
+    time.afterPlain(gapMs, then);
+    time.afterPlain(gapMs + forMs, () => this.#unite());
+  }
+
+  #label(node: string, pool: string): void {
+    const { api } = this.#world.cluster;
+    api.change(NODES, { name: node }, ({ metadata, ...rest }) => ({
+      ...rest,
+      metadata: { ...metadata, labels: { ...metadata.labels, pool } },
+    }));
+    const machine = this.#world.cluster.machines.get(node);
+    if (machine !== undefined) machine.shape.labels = { ...machine.shape.labels, pool };
+  }
+
+  /** Pools that were split are one again. */
+  #unite(): void {
+    const { api, machines } = this.#world.cluster;
+    for (const { name, shape } of machines.values()) {
+      const pool = shape.labels?.['pool'] ?? '';
+      if (!pool.endsWith(HALF)) continue;
+      this.#world.judge.troubled(name, 0, true);
+      this.#label(name, pool.slice(0, -HALF.length));
+    }
+    this.#pools = this.#pools.filter(({ metadata }) => !metadata.name.endsWith(HALF));
+    for (const { metadata } of api.list<GpuPool>(GPU_POOLS))
+      if (metadata.name.endsWith(HALF)) api.delete(GPU_POOLS, metadata);
+  }
+
+  #offerAllSizes(): void {
+    const { api } = this.#world.cluster;
+    for (const { metadata } of api.list<GpuPool>(GPU_POOLS))
+      api.merge<GpuPool>(GPU_POOLS, metadata, { spec: { sizes: [...ALL_SIZES] } });
+  }
+
   /** The pools that an operator took away by mistake are there again. */
   #bringPools(): void {
     const { api } = this.#world.cluster;
@@ -457,12 +556,12 @@ export class People {
     if (leavesAfterMs !== undefined) world.time.after(leavesAfterMs, () => left.abort());
     const namespace = `tenant-${act.tenant}`;
     const offers = act.byOffer ? front.inventory.offers().filter((offer) => offer.gpuCount === act.gpus) : [];
-    const offer = offers.find((one) => one.product === PRODUCTS[act.product]);
+    const offer = offers.find((one) => one.product === productOf(act));
     const body = {
       type: act.interruptible ? 1 : 0,
       disk_gb: 10,
       template_image: act.image,
-      ...(offer === undefined ? { gpu: { name: PRODUCTS[act.product], count: act.gpus } } : { ask_id: offer.id }),
+      ...(offer === undefined ? { gpu: { name: productOf(act), count: act.gpus } } : { ask_id: offer.id }),
       ...(act.runSeconds > 0 && { runtype: 'args', args: ['sleep', String(act.runSeconds)] }),
       ...(act.maxDuration !== undefined && {
         max_duration: act.maxDuration,
@@ -524,7 +623,7 @@ export class People {
     const name = nameOf(act.id);
     const spec = {
       type: act.interruptible ? 'Interruptible' : 'OnDemand',
-      gpu: { product: PRODUCTS[act.product], count: act.gpus },
+      gpu: { product: productOf(act), count: act.gpus },
       image: act.image,
       diskGb: 10,
       ...(act.runSeconds > 0 && { runtype: 'args', args: ['sleep', String(act.runSeconds)] }),

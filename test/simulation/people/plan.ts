@@ -14,8 +14,10 @@ export interface Plan {
   firstDay: number;
   /** Faults of nodes, of the API server and of leaders, for each hundred rentals. */
   faults: number;
-  /** Times that acts come together on purpose. */
+  /** Times that acts come together on purpose, */
   scenes: number;
+  /** and in a day of a world whose operators divide GPUs and pools otherwise. */
+  divisions: number;
 }
 
 /** Longer than any world. */
