@@ -72,10 +72,12 @@ export function sizedAs(count: number): typeof sizesOf {
 
 function classOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: number): Omit<OfferClass, 'members'> {
   const price = priceOf(pool, resource);
-  const { resourceName, product, memoryMb, isolation, migProfile } = resource;
+  const { resourceName, product, memoryMb, isolation, migProfile, share } = resource;
   const { simulated } = facts;
+  // The names of other products say what part of a GPU they are.
+  const replica = isolation === 'time_sliced' ? share : undefined;
   return {
-    id: offerId({ pool: pool.name, resourceName, product, memoryMb, gpuCount, simulated }),
+    id: offerId({ pool: pool.name, resourceName, product, memoryMb, gpuCount, simulated, replica }),
     pool,
     resourceName,
     product,
@@ -100,8 +102,8 @@ export function offerClasses(nodes: Iterable<NodeFacts>, sizes = sizesOf): Map<n
     if (pool === undefined) continue;
     for (const resource of facts.resources) {
       for (const size of sizes(pool, resource)) {
-        const { resourceName, product, memoryMb } = resource;
-        const identity = [pool.name, resourceName, product, memoryMb, size, simulated].join('\0');
+        const { resourceName, product, memoryMb, share } = resource;
+        const identity = [pool.name, resourceName, product, memoryMb, size, simulated, share].join('\0');
         let offerClass = classes.get(identity);
         if (offerClass === undefined) {
           offerClass = { ...classOf(facts, pool, resource, size), members: [] };

@@ -19,3 +19,15 @@ test('the price for every other product is that of a whole GPU, and slices cost 
   const named = { product: 'Tesla-T4-SHARED', onDemand: '0.06', interruptible: '0.05' };
   expect(pricesOf(other, named)).toContainEqual(['Tesla-T4-SHARED', '0.06']);
 });
+
+test('replicas of one pool that are other parts of a GPU are other offers, each at its own price', () => {
+  const shared = (name: string, replicas: number) => {
+    const labels = { 'nvidia.com/gpu.product': 'Tesla-T4-SHARED', 'nvidia.com/gpu.replicas': String(replicas) };
+    return gpuNode(name, { labels, allocatable: { 'nvidia.com/gpu': String(replicas) } });
+  };
+  const prices = [{ product: '*', onDemand: '2.80', interruptible: '0.70' }];
+  const nodes = [shared('halves', 2), shared('quarters', 4)];
+  const { inventory } = inventoryOf({ nodes, pools: [gpuPool('p', { prices })] });
+  const told = inventory.offers().map(({ available, prices: { onDemand } }) => [onDemand, available]);
+  expect(Object.fromEntries(told)).toEqual({ '0.70': 4, '1.40': 2 });
+});
