@@ -450,4 +450,10 @@ export const PLANTED: readonly PlantedFault[] = [
     from: '? 0n : (amount * 100n + max - 1n) / max} per cent`;',
     to: '? 0n : amount} of ${max}`;',
   },
+  {
+    name: 'a node is offered beside programs whose GPUs were switched',
+    file: 'inventory/nodes/switched-gpus.ts',
+    from: 'return isShort || claims.some((claim) => !hasLike(facts, claim));',
+    to: 'return isShort && claims.some((claim) => !hasLike(facts, claim));',
+  },
 ];
