@@ -9,20 +9,21 @@ export interface Foreign {
   client: KubeClient;
   namespace: string;
   label: string;
+  /** Has the scheduler look again at those that wait. */
+  wake?: () => Promise<unknown>;
 }
 
 /**
  * Makes pods that ask for one of a resource each, and resolves with how many have a node: once the scheduler has looked at
- * each, and `isDone` says that it will place no more of them. `wake` has it look again at those that wait.
+ * each, and `isDone` says that it will place no more of them.
  */
 export async function placePods(
   foreign: Foreign,
   resources: readonly string[],
   prefix: string,
   isDone: (placed: number) => boolean | Promise<boolean>,
-  wake?: () => Promise<unknown>,
 ): Promise<number> {
-  const { client, namespace, label } = foreign;
+  const { client, namespace, label, wake } = foreign;
   const names = resources.map((_, index) => `${prefix}-${index}`);
   for (const [index, resource] of resources.entries()) {
     const pod: Pod = {

@@ -51,7 +51,7 @@ function slice(nodeName: string): ResourceSlice {
 beforeAll(async () => {
   tenant = await testNamespace();
   const { client, name } = tenant;
-  foreign = { client, namespace: name, label: LABEL };
+  foreign = { client, namespace: name, label: LABEL, wake };
   resource = `deviceclass.resource.kubernetes.io/${name}`;
   await kindsCounted(client);
   const apart = { label: LABEL, value: name };
@@ -187,7 +187,7 @@ it('offers as many as the scheduler then places, whatever parts others have', as
       expect(consumedCapacity).toEqual(quantities(SHAPE, consumed));
     }
     const probes = Array.from({ length: ALL + 1 }, () => resource);
-    const placed = await placePods(foreign, probes, 'probe', async () => (await free()) === 0, wake);
+    const placed = await placePods(foreign, probes, 'probe', async () => (await free()) === 0);
     left.push(placed);
     await removePods(foreign, 'probe');
     await isFree(placed);
@@ -203,7 +203,7 @@ it('offers no class of whole and shared ones, which the scheduler takes for one,
   await isFree(ALL);
   expect(await places()).toEqual(['1 whole', `${ALL} time_sliced`]);
   const asked = Array.from({ length: ALL + 2 }, () => `${resource}-any`);
-  expect(await placePods(foreign, asked, 'any', (placed) => placed === ALL + 1, wake)).toBe(ALL + 1);
+  expect(await placePods(foreign, asked, 'any', (placed) => placed === ALL + 1)).toBe(ALL + 1);
   await isFree(0);
   expect(await places()).toEqual(['0 time_sliced', '0 whole']);
   const devices = (await allocated()).map((one) => (one.shareID === undefined ? one.device : `part of ${one.device}`));
