@@ -26,6 +26,12 @@ export class Assumptions {
     return assumption?.isShown === undefined ? assumption?.instance : undefined;
   }
 
+  /** The instance with a claim that no cache shows: it was written or may have been. */
+  unseen(key: string): GpuInstance | undefined {
+    const assumption = this.#known.get(key);
+    return assumption?.isShown?.() === true ? undefined : assumption?.instance;
+  }
+
   /** The claim that was decided, whether its write is under way or done, until the cache shows it. */
   claimOf(key: string): Claim | undefined {
     return this.#known.get(key)?.instance.status?.claim;

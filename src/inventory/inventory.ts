@@ -229,6 +229,11 @@ export class Inventory {
     return this.#assumptions.pending(key);
   }
 
+  /** The instance with a claim that was written or may have been, while no cache shows it; undefined when there is none. */
+  unseen(key: string): GpuInstance | undefined {
+    return this.#assumptions.unseen(key);
+  }
+
   /** The claim that was granted to an instance, while no cache shows it. */
   assumedClaim(key: string): Claim | undefined {
     return this.#assumptions.claimOf(key);

@@ -1,11 +1,19 @@
 import { expect, test } from 'vitest';
-import { KubeError, PatchTestFailedError } from '../../../src/kube/errors.ts';
-import type { StorageClass } from '../../../src/kube/types.ts';
+import { KubeError, PatchTestFailedError, TransportError } from '../../../src/kube/errors.ts';
+import { keyOf, type ObjectRef, type ResourceType, type StorageClass } from '../../../src/kube/types.ts';
+import { sameJson } from '../../../src/lib/json.ts';
+import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { settle } from '../../support/fake-clock.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
 import { claimOn, gpuInstance, gpuNode, gpuPod, gpuPool } from '../../support/inventory-world.ts';
 
 const ALL = { gpu: { count: 8 } };
+
+interface Operation {
+  op: string;
+  path: string;
+  value?: unknown;
+}
 
 /** Two instances that wait for the one node, and the instance that has it. */
 async function waiting(refusal?: KubeError, storageClasses: StorageClass[] = []) {
@@ -114,6 +122,43 @@ test('a run whose finalizer is refused does not end before its claim is written'
   claim.resolve();
   await expect(run).rejects.toBe(refusal);
   expect(instances.store.get('default/a')?.status?.claim).toMatchObject({ node: 'n' });
+});
+
+// A watch lags, and the answer to the claim was lost: the run that follows knows of the claim, and so must the next ones.
+test('a claim that no cache shows is counted until one does, however often its instance is looked at', async () => {
+  const { instances, reconcile, deps, api, inventory } = controllerWorld(undefined, undefined, {
+    createPod: (pod) => {
+      const made = { ...pod, metadata: { ...pod.metadata, uid: 'made' } };
+      api.pods.set(keyOf(made), made);
+      return Promise.resolve(made);
+    },
+  });
+  const { get, patch } = deps.client;
+  instances.upsert(held(gpuInstance('a', ALL)));
+  let stored: GpuInstance | undefined;
+  let answers = 0;
+  deps.client.get = ((type: ResourceType, ref: ObjectRef) =>
+    type.kind === 'GPUInstance' && ref.name === 'a' && stored ? Promise.resolve(stored) : get(type, ref)) as typeof get;
+  deps.client.patch = (async (type: ResourceType, ref: ObjectRef, body: Operation[], options: never) => {
+    if (ref.name !== 'a') return patch(type, ref, body, options);
+    const isAsSeen = body.every(
+      ({ op, path, value }) => op !== 'test' || path !== '/status/claim' || sameJson(value, stored?.status?.claim),
+    );
+    if (stored !== undefined && (!isAsSeen || body.some(({ path, op }) => op === 'test' && path === '/status')))
+      throw new PatchTestFailedError({ message: 'another has written', status: 422, reason: 'Invalid' });
+    const { value } = body.findLast(({ op }) => op === 'add') ?? {};
+    const seen = stored ?? held(gpuInstance('a', ALL));
+    stored = { ...seen, status: value as never, metadata: { ...seen.metadata, resourceVersion: String(50 + answers) } };
+    answers += 1;
+    if (answers === 1) throw new TransportError({ message: 'the connection broke', status: 0, reason: '' });
+    return stored;
+  }) as typeof patch;
+  await expect(reconcile('a')).rejects.toThrow('the connection broke');
+  for (let look = 0; look < 3; look += 1) await reconcile('a');
+  expect(inventory.viewOf('n')?.used['nvidia.com/gpu']).toBe(8);
+  instances.upsert(held(gpuInstance('b', ALL)));
+  await reconcile('b');
+  expect(instances.store.get('default/b')?.status?.claim).toBeUndefined();
 });
 
 test('a pod that goes before the status names it is made again after a pause only', async () => {

@@ -13,27 +13,30 @@ import { countClaimOf } from './write-claim.ts';
 type Current = Pick<Progress, 'pods'> & { instance: GpuInstance | undefined };
 
 /**
- * The instance from the cache; from the API server when a claim of it may or may not have been written. Where it can
- * still be written to a pod that is on its way, it stays undecided: another place must not be granted beside it.
+ * The instance from the cache; from the API server while no cache shows a claim that was written or may have been: another
+ * place must not be granted beside it. Where it can still be written to a pod that is on its way, it stays undecided.
  */
 async function currentInstance(run: Run): Promise<Current> {
   const { deps, key } = run;
-  const { inventory } = deps;
-  const seen = deps.stores.instances.get(key);
+  const { inventory, stores, fence } = deps;
+  const seen = stores.instances.get(key);
   const cached = seen && storedOf(seen);
-  const undecided = inventory.undecided(key);
-  if (undecided === undefined) return { instance: cached, pods: undefined };
-  const live = await readLiveView(run, undecided, []);
+  const isUndecided = inventory.undecided(key) !== undefined;
+  const unseen = inventory.unseen(key);
+  if (unseen === undefined) return { instance: cached, pods: undefined };
+  const live = await readLiveView(run, unseen, []);
   if (live === undefined) {
     inventory.forget(key);
     // Gone, or followed by another of its name.
-    return { instance: cached?.metadata.uid === undecided.metadata.uid ? undefined : cached, pods: undefined };
+    return { instance: cached?.metadata.uid === unseen.metadata.uid ? undefined : cached, pods: undefined };
   }
   const { instance, pods } = live;
   const [pod] = pods;
-  if (instance.status?.claim !== undefined) inventory.written(key, shownIn(deps.stores.instances, instance));
-  else if (countClaimOf(run, instance, pod)) return { instance, pods };
-  else if (!deps.config.claimOnPod || !isBeforeFirstStart(instance)) inventory.forget(key);
+  if (instance.status?.claim !== undefined) {
+    inventory.written(key, shownIn(stores.instances, instance));
+    fence.wrote(key, stores.instances, instance);
+  } else if (countClaimOf(run, instance, pod)) return { instance, pods };
+  else if (!isUndecided || !deps.config.claimOnPod || !isBeforeFirstStart(instance)) inventory.forget(key);
   return { instance, pods: pod && pods };
 }
 
