@@ -303,15 +303,21 @@ export class WaitingLine {
     return found;
   }
 
-  /** The place that is reserved for an instance. It is given up where it serves no more, or somebody more had to go. */
-  coming(key: string): Preemption | undefined {
+  /**
+   * A place that becomes free for an instance for which nobody may end: the one that is reserved for it, or another that
+   * nobody before it waits for, which is reserved then. A place that serves no more, or for which somebody more had to go,
+   * is given up.
+   */
+  coming(key: string, request: PlaceRequest): Preemption | undefined {
     this.#refresh();
     const own = this.#reserved.get(key);
     const kept = own && this.#on(own.node, own);
     if (kept?.victims.length === 0) return kept;
-    this.#reserved.delete(key);
-    if (own !== undefined) this.#onChange();
-    return undefined;
+    const found = this.#find({ key, rank: this.#rankOf(key), request });
+    const coming = found?.victims.length === 0 ? found : undefined;
+    this.#reserve(key, coming);
+    if (own !== undefined && coming?.place.node !== own.node) this.#onChange();
+    return coming;
   }
 
   /** Some are told now to go for the place that an instance has reserved. */

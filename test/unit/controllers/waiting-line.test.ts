@@ -268,6 +268,24 @@ describe('preemption', () => {
     expect(line.preempt('default/y', request)).toMatchObject({ place: { node: 'a' }, victims: [] });
   });
 
+  // The line reserves such a place by itself a moment later: who says until then that there is none says two things in turns.
+  test('one for which nobody may end finds the place that becomes free and that nobody before it waits for', () => {
+    const request = placeRequest({ gpu: { count: 8 } });
+    const lineOf = (going: GpuInstance) => {
+      const { inventory, clock } = inventoryOf({ nodes: [gpuNode('a')], instances: [going] }, NOW);
+      const line = new WaitingLine(inventory, clock);
+      line.add('default/paused', gpuInstance('paused'), request);
+      return line;
+    };
+    expect(lineOf(spot('stays', 'a', 8)).coming('default/paused', request)).toBeUndefined();
+    const line = lineOf(spot('going', 'a', 8, leaving(NOW)));
+    expect(line.coming('default/paused', request)).toMatchObject({ place: { node: 'a' }, victims: [] });
+    expect(line.reserved('default/paused')).toMatchObject({ node: 'a' });
+    line.add('default/first', gpuInstance('first'), request);
+    expect(line.preempt('default/first', request)).toMatchObject({ place: { node: 'a' }, victims: [] });
+    expect(line.coming('default/paused', request)).toBeUndefined();
+  });
+
   test('a place that another instance took is not waited for', () => {
     const { line, caches, ask } = stuckWorld(0);
     expect(ask('w-0')).toMatchObject({ place: { node: 'a' }, victims: [] });

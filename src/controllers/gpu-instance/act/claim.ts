@@ -468,7 +468,7 @@ async function takeTurn(
   const terms: Terms<OverBudget> = {
     namespace,
     limit,
-    preempt: () => (nobody === undefined ? deps.line.preempt(key, request) : deps.line.coming(key)),
+    preempt: () => (nobody === undefined ? deps.line.preempt(key, request) : deps.line.coming(key, request)),
     overBudget: (place) => {
       const claim = claimOf(instance, { place }, now);
       const refused = deps.budgets.refusals(namespace, claim, key)(claim);
