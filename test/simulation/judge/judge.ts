@@ -1,8 +1,9 @@
 import { API_VERSION } from '../../../src/resources/schema.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
+import { type Claim, GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { parseDuration } from '../../../src/resources/schema.ts';
 import { USAGE_RECORDS, type UsageRecord } from '../../../src/resources/usage-record.ts';
 import type { HeldDevice } from '../../../src/resources/instances/held-devices.ts';
+import { FAILURE_WINDOW_MS } from '../../../src/inventory/nodes/quarantine.ts';
 import { fractionOf } from '../../../src/resources/money.ts';
 import { sameJson } from '../../../src/lib/json.ts';
 import type { Interval } from '../../../src/resources/instances/interval.ts';
@@ -93,8 +94,9 @@ function sumWithin(spans: readonly { from: number; to?: number }[], from: number
   );
 }
 
-/** How many whole GPUs a holding has. */
-function gpusOf(holding: Holding | undefined): number {
+/** How many whole GPUs a holding has. One that is astray pays for as many as it rented. */
+function gpusOf(holding: Holding | undefined, rented: Claim | undefined): number {
+  if (holding?.isAstray === true && rented !== undefined) return rented.gpuCount * fractionOf(rented.gpuShare);
   return (holding?.pieces ?? []).reduce((sum, { share }) => sum + fractionOf(share), 0);
 }
 
@@ -435,6 +437,10 @@ export class Judge implements Witness {
     }
   }
 
+  refused(node: string): void {
+    this.troubled(node, FAILURE_WINDOW_MS, false);
+  }
+
   switched(node: string): void {
     this.note(`the GPUs of ${node} are given out otherwise`);
     this.#switchedAt.set(node, this.#time.wall);
@@ -560,7 +566,7 @@ export class Judge implements Witness {
       const bill = billed.get(start);
       const { claim, at: grantedAt = Infinity } = this.#owners?.claimOf(uid, start) ?? {};
       const isByPreemption = bill?.byPreemption === true;
-      const { most, least } = this.#meter(ran.get(start) ?? [], { stops, ...(isByPreemption && { grantedAt }) });
+      const { most, least } = this.#meter(ran.get(start) ?? [], { claim, stops, ...(isByPreemption && { grantedAt }) });
       const ms = (bill?.gpuSeconds ?? 0) * 1000;
       const said = `start ${start} of ${namespace}/${name} is billed ${ms / 1000} GPU seconds and ran`;
       if (ms > most) this.blame(3, `${said} ${most / 1000} at most`);
@@ -596,7 +602,7 @@ export class Judge implements Witness {
   /** GPU milliseconds that one start may and must cost. `grantedAt`: when it was granted a place that others left for it. */
   #meter(
     holdings: readonly Holding[],
-    { stops, grantedAt }: { stops: readonly number[]; grantedAt?: number },
+    { stops, grantedAt, claim }: { stops: readonly number[]; grantedAt?: number; claim?: Claim | undefined },
   ): { most: number; least: number } {
     let most = holdings.length === 0 ? Infinity : 0;
     let least = 0;
@@ -610,7 +616,7 @@ export class Judge implements Witness {
       if (first?.ranFrom === undefined || last === undefined) {
         // Whoever took the place of others pays from its grant.
         const from = Math.min(made, grantedAt ?? Infinity);
-        if (grantedAt !== undefined) most += gpusOf(starts[0]) * (this.#time.wall - from + ROUNDING_MS);
+        if (grantedAt !== undefined) most += gpusOf(starts[0], claim) * (this.#time.wall - from + ROUNDING_MS);
         continue;
       }
       const from = grantedAt === undefined ? first.ranFrom : Math.min(made, grantedAt) - ROUNDING_MS;
@@ -621,14 +627,14 @@ export class Judge implements Witness {
       // Of a node that is away nobody hears, before Kubernetes has noticed that.
       const isUnheard = last.isCutOff === true || last.isUnheard === true;
       const held = this.#decidedBy(isUnheard ? this.#noticedBy(last.node, end) : end);
-      most += gpusOf(first) * (held - from - Math.max(0, heardMs - ROUNDING_MS) + ROUNDING_MS);
+      most += gpusOf(first, claim) * (held - from - Math.max(0, heardMs - ROUNDING_MS) + ROUNDING_MS);
       // However late Berth carries out what its owner asked for: nobody pays more than the grace for that.
       const asked = stops.find((at) => at > (first.ranFrom ?? 0)) ?? end;
       const ranMs = ran.reduce(
         (sum, { ranFrom = 0, ranTo = end }) => sum + Math.max(0, Math.min(ranTo, asked) - ranFrom),
         0,
       );
-      least += gpusOf(first) * Math.max(0, ranMs - silentMs - GRACE_MS - ROUNDING_MS);
+      least += gpusOf(first, claim) * Math.max(0, ranMs - silentMs - GRACE_MS - ROUNDING_MS);
     }
     return { most, least };
   }

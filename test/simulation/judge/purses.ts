@@ -273,10 +273,9 @@ export class Purses {
     // What is remembered of a key that is gone may have been left out with its last instance.
     if (counted === undefined && spent === 0) return;
     const said = Number(line?.spent ?? Number.NaN);
-    // It is written with each whole per cent, and below nothing there is none.
-    if (said <= 0 && spent <= CLOSE) return;
     const near = max / 100 + (perHour * LOOK_MS) / HOUR_MS + CLOSE;
-    if (Number(line?.max) !== max || !(Math.abs(said - spent) <= near))
+    // It is written with each whole per cent, and below nothing there is none.
+    if (Number(line?.max) !== max || !(Math.abs(Math.max(0, said) - Math.max(0, spent)) <= near))
       this.#watch.blame(
         3,
         `the budget of ${namespace} ${owner} counts ${line?.spent} of ${line?.max}, and bills have ${spent.toFixed(4)} of ${max}`,

@@ -91,6 +91,8 @@ export class Machine {
   /** Names of resources that it ever had. */
   readonly #resources = new Set<string>([GPUS]);
   #isPluginAway = false;
+  /** Which devices its kubelet gave to a pod, by uid. */
+  readonly #checkpoint = new Map<string, readonly Piece[]>();
   #wanted: LayoutName = 'whole';
   /** Its kubelet starts nothing. What runs goes on, and may end. */
   #isUnready = false;
@@ -343,6 +345,7 @@ export class Machine {
   /** The pod has changed, or is gone. */
   see(uid: string, pod: Pod | undefined): void {
     if (!this.answers) return;
+    if (pod === undefined) this.#checkpoint.delete(uid);
     const tended = this.#tended.get(uid);
     if (tended === undefined) {
       if (pod !== undefined) this.#meet(pod);
@@ -359,6 +362,7 @@ export class Machine {
     this.#report();
     const here = api.list(PODS).filter(({ spec }) => spec?.nodeName === this.name);
     const there = new Map(here.map((pod) => [pod.metadata.uid ?? '', pod]));
+    for (const uid of this.#checkpoint.keys()) if (!there.has(uid)) this.#checkpoint.delete(uid);
     for (const [uid, tended] of Array.from(this.#tended)) {
       const pod = there.get(uid);
       // The power failed: it has no container. Those that go on are started anew.
@@ -407,7 +411,8 @@ export class Machine {
 
   #admit(pod: Pod, before: Tended | undefined): void {
     if (this.driver === undefined) {
-      const some = this.#chosen(pod);
+      const pieces = this.#checkpoint.get(pod.metadata.uid ?? '');
+      const some = pieces === undefined ? this.#chosen(pod) : this.#remembered(pod, pieces);
       if (some !== undefined) this.#tend(pod, some, before);
       return;
     }
@@ -425,6 +430,20 @@ export class Machine {
     return gpus.map((gpu) => wholePiece(gpu, this.shape.product));
   }
 
+  /** The devices that a pod had before its node lost its power: a kubelet gives it these or none. */
+  #remembered(pod: Pod, pieces: readonly Piece[]): readonly Piece[] | undefined {
+    const healthy = new Set(this.#pieces.flatMap(({ id, gpu }) => (this.#sick.has(gpu) ? [] : [id])));
+    if (!this.#isPluginAway && pieces.every(({ id }) => healthy.has(id))) return pieces;
+    const why = 'previously allocated devices are no longer healthy; cannot allocate unhealthy devices';
+    this.#reject(pod, `Allocate failed due to ${why}, which is unexpected`);
+    this.#deps.witness.refused(this.name);
+    return undefined;
+  }
+
+  #reject(pod: Pod, why: string): void {
+    this.#write(pod, { phase: 'Failed', reason: 'UnexpectedAdmissionError', message: `Pod was rejected: ${why}` });
+  }
+
   /** The devices that a device plugin gives to a pod. */
   #chosen(pod: Pod): Piece[] | undefined {
     const { witness } = this.#deps;
@@ -438,7 +457,7 @@ export class Machine {
     const free = this.#isPluginAway ? [] : left.filter(({ gpu }) => !this.#sick.has(gpu));
     if (free.length < wanted) {
       const why = `Allocate failed due to requested number of devices unavailable for ${name}. Requested: ${wanted}, Available: ${free.length}, which is unexpected`;
-      this.#write(pod, { phase: 'Failed', reason: 'UnexpectedAdmissionError', message: `Pod was rejected: ${why}` });
+      this.#reject(pod, why);
       // A GPU that fell ill a moment ago is nobody's mistake.
       if (left.length < wanted) witness.rejected(pod, this.name, why);
       return undefined;
@@ -467,6 +486,7 @@ export class Machine {
       cancel: undefined,
     };
     this.#tended.set(pod.metadata.uid ?? '', tended);
+    this.#checkpoint.set(pod.metadata.uid ?? '', pieces);
     witness.took(holding, pieces[0]?.product ?? this.shape.product);
     this.#say(tended);
     const image = pod.spec?.containers[0]?.image ?? '';

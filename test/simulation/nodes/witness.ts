@@ -34,6 +34,8 @@ export interface Witness {
   ended(holding: Holding): void;
   /** The node had not what the pod asks for. */
   rejected(pod: Pod, node: string, why: string): void;
+  /** The node gives a pod of before no more what it had. Who cannot start there counts against the node. */
+  refused(node: string): void;
   /** The GPUs of a node are given out otherwise than before. */
   switched(node: string): void;
   /** A container runs with this volume. */
