@@ -104,7 +104,10 @@ const LEAST_MEMORY = 0.98;
 
 /** Whether a class is what was rented, whatever it is called now and whoever offers it. */
 export function isAsRented(
-  offerClass: Pick<OfferClass, 'gpuCount' | 'product' | 'migProfile' | 'isolation' | 'memoryMb' | 'simulated'>,
+  offerClass: Pick<
+    OfferClass,
+    'gpuCount' | 'product' | 'migProfile' | 'gpuShare' | 'isolation' | 'memoryMb' | 'simulated'
+  >,
   rented: RentedGpus,
 ): boolean {
   return (
@@ -112,6 +115,7 @@ export function isAsRented(
     offerClass.product === rented.product &&
     offerClass.migProfile === rented.migProfile &&
     offerClass.isolation === rented.isolation &&
+    (rented.gpuShare === undefined || offerClass.gpuShare === rented.gpuShare) &&
     offerClass.simulated === rented.simulated &&
     // Without its label nobody says how much a product has, and it is the same product.
     (offerClass.memoryMb === 0 || offerClass.memoryMb >= rented.memoryMb * LEAST_MEMORY)

@@ -19,6 +19,8 @@ export interface OfferClass {
   readonly gpuCount: number;
   readonly isolation: Isolation;
   readonly migProfile: string | undefined;
+  /** The part of a whole GPU that a time-sliced one is; undefined for all else. */
+  readonly gpuShare: string | undefined;
   readonly simulated: boolean;
   /** Per hour, for one instance with all its GPUs. */
   readonly prices: { readonly onDemand: string; readonly interruptible: string; readonly currency: string };
@@ -37,6 +39,8 @@ export interface Offer {
   readonly memoryMb: number;
   readonly isolation: Isolation;
   readonly migProfile: string | undefined;
+  /** The part of a whole GPU that a time-sliced one is; undefined for all else. */
+  readonly gpuShare: string | undefined;
   /** How many instances could start now. */
   readonly available: number;
   /** How many more on-demand instances would: interruptible ones end for them. */
@@ -75,9 +79,9 @@ function classOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: 
   const { resourceName, product, memoryMb, isolation, migProfile, share } = resource;
   const { simulated } = facts;
   // The names of other products say what part of a GPU they are.
-  const replica = isolation === 'time_sliced' ? share : undefined;
+  const gpuShare = isolation === 'time_sliced' ? share : undefined;
   return {
-    id: offerId({ pool: pool.name, resourceName, product, memoryMb, gpuCount, simulated, replica }),
+    id: offerId({ pool: pool.name, resourceName, product, memoryMb, gpuCount, simulated, gpuShare }),
     pool,
     resourceName,
     product,
@@ -85,6 +89,7 @@ function classOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: 
     gpuCount,
     isolation,
     migProfile,
+    gpuShare,
     simulated,
     prices: {
       onDemand: multiplyMoney(price.onDemand, gpuCount),

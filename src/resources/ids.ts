@@ -50,14 +50,14 @@ export interface OfferIdentity {
   gpuCount: number;
   /** Simulated nodes never share an offer with real ones. */
   simulated?: boolean;
-  /** What part of a GPU a replica is; undefined for all else. */
-  replica?: string | undefined;
+  /** The part of a whole GPU that a time-sliced one is; undefined for all else. */
+  gpuShare?: string | undefined;
 }
 
 /** The id of an offer (`ask_id`): a positive 31-bit integer that its identity determines. */
 export function offerId(identity: OfferIdentity): number {
-  const { pool, resourceName, product, memoryMb, gpuCount, simulated = false, replica } = identity;
-  const others = [...(simulated ? ['simulated'] : []), ...(replica === undefined ? [] : [replica])];
+  const { pool, resourceName, product, memoryMb, gpuCount, simulated = false, gpuShare } = identity;
+  const others = [...(simulated ? ['simulated'] : []), ...(gpuShare === undefined ? [] : [gpuShare])];
   const text = [pool, resourceName, product, memoryMb, gpuCount, ...others].join('\0');
   const id = hash('sha256', text, 'buffer').readUInt32BE(0) & 0x7fffffff;
   return id === 0 ? 1 : id;

@@ -12,6 +12,11 @@ const rentedGpusSchema = z.object({
     .int()
     .min(0)
     .describe('Memory of one GPU or slice in MiB. Two in a hundred less will do: drivers report it differently.'),
+  gpuShare: z
+    .string()
+    .max(16)
+    .optional()
+    .describe('The part of a whole GPU that each time-sliced one is, for example 1/4. Absent: any.'),
   simulated: z.boolean().default(false).describe('Whether they are on simulated nodes.'),
   pool: z.string().max(253).describe('GPUPool that they were of. It comes first when several have such GPUs.'),
   offerId: z.int().describe('Offer that they were. It comes first of those that are alike.'),

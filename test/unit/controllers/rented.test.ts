@@ -41,6 +41,12 @@ describe('what was rented', () => {
     expect(seen && releasedStatus({ ...ended, status: bare }, seen, NOW).rented?.gpus).toEqual(GPUS);
   });
 
+  test('is with the part of a GPU that a replica is', () => {
+    const claim = { ...CLAIM, gpuCount: 1, isolation: 'time_sliced', gpuShare: '1/4' } as const;
+    const kept = keptRented(gpuInstance('one', { offerId: 7 }, { claim })).rented;
+    expect(kept?.gpus).toMatchObject({ isolation: 'time_sliced', gpuShare: '1/4' });
+  });
+
   test('is what later starts ask for', () => {
     const { claim: _claim, ...status } = rented({ offerId: 7 }).status;
     const instance = gpuInstance('one', { offerId: 7 }, status);

@@ -16,7 +16,14 @@ const NOTHING = { driver: undefined, images: undefined, template: undefined, pla
 const PRICES = { onDemand: '1', interruptible: '1', currency: 'USD' };
 
 function offer(id: number, available: number, diskGbMax: number, availableByPreemption = 0): Offer {
-  const gpu = { product: 'H100', gpuCount: 1, memoryMb: 1, isolation: 'whole', migProfile: undefined } as const;
+  const gpu = {
+    product: 'H100',
+    gpuCount: 1,
+    memoryMb: 1,
+    isolation: 'whole',
+    migProfile: undefined,
+    gpuShare: undefined,
+  } as const;
   const node = { cpuCores: 1, memoryMbHost: 1, diskPersistent: false, driverVersion: '', cudaVersion: '' };
   const rest = {
     pool: 'p',

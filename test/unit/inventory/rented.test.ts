@@ -46,6 +46,17 @@ test.each([
   if (!found) expect(inventory.grant(request)).toMatchObject({ refusal: 'NoCapacity' });
 });
 
+test('a replica of a shared GPU finds the same part of one again', () => {
+  const product = `${A100}-SHARED`;
+  const half = labelled('n', { 'nvidia.com/gpu.replicas': '2', 'nvidia.com/gpu.product': product });
+  const { inventory } = inventoryOf({ nodes: [half] });
+  const replica = { ...RENTED, gpuCount: 1, isolation: 'time_sliced', product, memoryMb: 40_960 } as const;
+  expect(nodeOf(inventory.grant(placeRequest({ rented: { ...replica, gpuShare: '1/2' } })))).toBe('n');
+  expect(nodeOf(inventory.grant(placeRequest({ rented: { ...replica, gpuShare: '1/4' } })))).toBeUndefined();
+  // As it was rented before anybody noted the part.
+  expect(nodeOf(inventory.grant(placeRequest({ rented: replica })))).toBe('n');
+});
+
 test('a MIG slice finds its profile again', () => {
   const slice = {
     ...RENTED,

@@ -36,7 +36,7 @@ describe('identifiers', () => {
     expect(id).toBeGreaterThan(0);
     expect(id).toBeLessThan(2 ** 31);
     expect(offerId({ ...base })).toBe(id);
-    for (const change of [{ pool: 'q' }, { product: 'A100' }, { memoryMb: 1 }, { gpuCount: 2 }, { replica: '1/2' }])
+    for (const change of [{ pool: 'q' }, { product: 'A100' }, { memoryMb: 1 }, { gpuCount: 2 }, { gpuShare: '1/2' }])
       expect(offerId({ ...base, ...change })).not.toBe(id);
   });
 });

@@ -7,10 +7,14 @@ import type { Observed } from './observed.ts';
 
 type Offered = NonNullable<Observed['offered']>;
 
-function gpusOf(place: Omit<RentedGpus, 'migProfile'> & { migProfile?: string | undefined }): RentedGpus {
-  const { product, gpuCount, isolation, migProfile, memoryMb, simulated, pool, offerId } = place;
+type Named = 'migProfile' | 'gpuShare';
+
+function gpusOf(place: Omit<RentedGpus, Named> & { [name in Named]?: string | undefined }): RentedGpus {
+  const { product, gpuCount, isolation, migProfile, gpuShare, memoryMb, simulated, pool, offerId } = place;
   const profile = migProfile === undefined ? {} : { migProfile };
-  return { product, gpuCount, isolation, ...profile, memoryMb, simulated, pool, offerId };
+  // The product of a slice says what part it is.
+  const share = gpuShare === undefined || isolation !== 'time_sliced' ? {} : { gpuShare };
+  return { product, gpuCount, isolation, ...profile, ...share, memoryMb, simulated, pool, offerId };
 }
 
 /** What the owner of an instance of this type sees of a class. */

@@ -19,8 +19,8 @@ interface Group {
 }
 
 /** Offers of one kind are of the same GPUs: who takes two of them takes those that another one waits for, too. */
-function kindOf({ pool, resourceName, product, memoryMb, simulated }: Offer): string {
-  return [pool, resourceName, product, memoryMb, simulated].join('\0');
+function kindOf({ pool, resourceName, product, memoryMb, gpuShare, simulated }: Offer): string {
+  return [pool, resourceName, product, memoryMb, gpuShare, simulated].join('\0');
 }
 
 /** The kinds of GPUs that would serve an instance, in order. */
