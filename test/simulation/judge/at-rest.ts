@@ -7,6 +7,7 @@ import { NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS } from '../../../src/
 import { diskNameOf, instanceNameOfDisk } from '../../../src/resources/pod/disk.ts';
 import { instanceUidOf } from '../../../src/resources/pod/owner.ts';
 import { HELD, type People } from '../people/perform.ts';
+import type { Piece } from '../nodes/layout.ts';
 import { PRODUCTS, type World } from '../world.ts';
 import { isOverBudget } from './purses.ts';
 
@@ -53,6 +54,8 @@ const LATE_MS = 5 * 60_000;
 
 /** An image comes within 20 s. */
 const STARTS_MS = 30_000;
+/** A program that is told to end has its grace. */
+const ENDS_MS = 35_000;
 
 /** Whether Berth keeps an instance. */
 export function isKept({ metadata }: GpuInstance): boolean {
@@ -63,9 +66,13 @@ export function isKept({ metadata }: GpuInstance): boolean {
 function freeOn(world: World, node: string, product: string): number {
   const machine = world.cluster.machines.get(node);
   if (machine === undefined || world.judge.isClosed(node)) return 0;
-  const ids = new Set(machine.pieces.flatMap((piece) => (piece.product === product ? [piece.id] : [])));
-  const held = machine.holdings.reduce((sum, { gpus }) => sum + gpus.filter((id) => ids.has(id)).length, 0);
-  return ids.size - held;
+  const [astray, others] = [true, false].map((is) => machine.holdings.filter((one) => (one.isAstray ?? false) === is));
+  const held = (others ?? []).flatMap(({ pieces }) => pieces);
+  const isFree = (piece: Piece): boolean =>
+    held.every(({ id, gpu, kind }) => id !== piece.id && (gpu !== piece.gpu || kind === piece.kind));
+  const free = machine.pieces.filter((piece) => piece.product === product && isFree(piece)).length;
+  // Whoever is astray counts for as much as it rented.
+  return Math.max(0, free - (astray ?? []).reduce((sum, { pieces }) => sum + pieces.length, 0));
 }
 
 /** What is for rent, by product. */
@@ -98,14 +105,17 @@ export function judgeAtRest(world: World, people: People): void {
     const { state, reason, message } = instanceState(instance);
     const own = held.get(uid) ?? [];
     const isStarting = own.some(({ from, ranFrom }) => ranFrom === undefined && from + STARTS_MS > world.time.wall);
+    // A limit or a budget may be over at any time.
+    const isEnding = Date.parse(instance.status?.ending?.at ?? '') + ENDS_MS > world.time.wall;
     if (deletionTimestamp !== undefined) {
       // Kubernetes keeps it for its pods, if its owner asks for that.
       if (isKept(instance)) judge.blame(8, `${said} was deleted and is still there: ${reason}`);
     } else if (state === 'running' && own.length === 0) judge.blame(7, `${said} is said to run, and no node runs it`);
-    else if (state !== 'running' && own.length > 0 && !isStarting)
+    else if (state !== 'running' && own.length > 0 && !isStarting && !isEnding)
       judge.blame(2, `${said} is ${reason}, and ${own[0]?.node} runs it`);
     else if (
       !isStarting &&
+      !isEnding &&
       state !== 'running' &&
       state !== 'stopped' &&
       state !== 'failed' &&

@@ -9,6 +9,9 @@ import type { Watch } from './owners.ts';
 /** A start that some months share is rounded in each. */
 const CLOSE = 0.000_01;
 
+/** For so long a replica remembers who went, and operators are to leave records a day. */
+const MEMORY_MS = 3_600_000;
+
 interface Bill {
   interval: Interval;
   namespace: string;
@@ -78,8 +81,11 @@ export class Ledger {
     const status = found?.metadata.uid === instanceUid ? found.status : undefined;
     for (const { start } of intervals) {
       const bill = this.#bills.get(instanceUid)?.get(start);
-      if (bill !== undefined)
-        bill.deleted = { isOver: !(status?.intervals?.some((one) => one.start === start) ?? false) };
+      if (bill === undefined) continue;
+      const isKnown = status?.intervals?.some((one) => one.start === start) ?? false;
+      // Another leader may have seen it go, and makes sure of its bill.
+      const isNew = status === undefined && Date.parse(bill.interval.to) + MEMORY_MS > this.#watch.time.wall;
+      bill.deleted = { isOver: !isKnown && !isNew };
     }
   }
 

@@ -91,7 +91,7 @@ export class Machine {
   /** Names of resources that it ever had. */
   readonly #resources = new Set<string>([GPUS]);
   #isPluginAway = false;
-  /** Which devices its kubelet gave to a pod, by uid. */
+  /** Which devices its kubelet gave to a pod that is not over, by uid. */
   readonly #checkpoint = new Map<string, readonly Piece[]>();
   #wanted: LayoutName = 'whole';
   /** Its kubelet starts nothing. What runs goes on, and may end. */
@@ -386,6 +386,7 @@ export class Machine {
   #meet(pod: Pod, before?: Tended): void {
     const { api, time, chance } = this.#deps;
     const { phase } = pod.status ?? {};
+    if (phase === 'Succeeded' || phase === 'Failed') this.#checkpoint.delete(pod.metadata.uid ?? '');
     if (phase === 'Succeeded') {
       if (pod.metadata.deletionTimestamp !== undefined) this.#letGo(pod);
       return;
@@ -441,6 +442,7 @@ export class Machine {
   }
 
   #reject(pod: Pod, why: string): void {
+    this.#checkpoint.delete(pod.metadata.uid ?? '');
     this.#write(pod, { phase: 'Failed', reason: 'UnexpectedAdmissionError', message: `Pod was rejected: ${why}` });
   }
 
@@ -451,7 +453,8 @@ export class Machine {
     const name = [...this.#resources].find((one) => (requests[one] ?? 0) > 0) ?? GPUS;
     const wanted = requests[name] ?? 0;
     // A kubelet knows devices by their ids only: of what is given out otherwise since it knows nothing.
-    const taken = new Set(this.holdings.flatMap(({ pieces }) => pieces.map(({ id }) => id)));
+    const held = [...this.holdings.map(({ pieces }) => pieces), ...this.#checkpoint.values()];
+    const taken = new Set(held.flat().map(({ id }) => id));
     const all = this.#pieces.filter(({ resourceName }) => resourceName === name);
     const left = all.filter(({ id }) => !taken.has(id));
     const free = this.#isPluginAway ? [] : left.filter(({ gpu }) => !this.#sick.has(gpu));
@@ -560,6 +563,7 @@ export class Machine {
     tended.state = 'ended';
     tended.exitCode = code;
     tended.finishedAt ??= time.seconds;
+    this.#checkpoint.delete(tended.pod.metadata.uid ?? '');
     this.#free(tended);
     if (!this.answers) return;
     this.#say(tended);
