@@ -424,7 +424,7 @@ export class Judge implements Witness {
     for (const piece of pieces) {
       const users = this.#usedBy.get(piece.gpu) ?? new Set();
       this.#usedBy.set(piece.gpu, users);
-      const others = [...users].filter((one) => one !== holding && one.to === undefined && one.isAstray !== true);
+      const others = [...users].filter((one) => one !== holding && one.to === undefined && this.#isKnown(one, piece));
       const other =
         others.find((one) => one.pieces.some((its) => its.gpu === piece.gpu && !areBeside(piece, its))) ??
         (others.length < piece.most ? undefined : others[0]);
@@ -435,6 +435,15 @@ export class Judge implements Witness {
         );
       users.add(holding);
     }
+  }
+
+  /**
+   * Whether Berth can know what of a GPU a holding has. Of an instance that an operator took away nobody knows how the GPUs
+   * were divided that its program still has.
+   */
+  #isKnown({ isAstray, instance = '', pieces }: Holding, { kind }: Piece): boolean {
+    const isOtherwise = pieces.some((piece) => piece.kind !== kind);
+    return isAstray !== true && !(isOtherwise && this.#owners?.isCleared(instance) === true);
   }
 
   refused(node: string): void {

@@ -202,6 +202,11 @@ export class Owners {
     if (rental !== undefined) rental.isCleared = true;
   }
 
+  /** Whether an operator took an instance away before its program had ended. */
+  isCleared(uid: string): boolean {
+    return this.#rentals.get(uid)?.isCleared === true;
+  }
+
   /** Something is wrong with a node, for so long. `mayEnd`: also with what runs there. */
   troubled(node: string, ms: number, mayEnd: boolean): void {
     const from = this.#now;
