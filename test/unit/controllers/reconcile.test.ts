@@ -133,14 +133,14 @@ test('a claim that no cache shows is counted until one does, however often its i
       return Promise.resolve(made);
     },
   });
-  const { get, patch } = deps.client;
+  const { client } = deps;
   instances.upsert(held(gpuInstance('a', ALL)));
   let stored: GpuInstance | undefined;
   let answers = 0;
-  deps.client.get = ((type: ResourceType, ref: ObjectRef) =>
-    type.kind === 'GPUInstance' && ref.name === 'a' && stored ? Promise.resolve(stored) : get(type, ref)) as typeof get;
-  deps.client.patch = (async (type: ResourceType, ref: ObjectRef, body: Operation[], options: never) => {
-    if (ref.name !== 'a') return patch(type, ref, body, options);
+  const get = (type: ResourceType, ref: ObjectRef) =>
+    type.kind === 'GPUInstance' && ref.name === 'a' && stored ? Promise.resolve(stored) : client.get(type, ref);
+  const patch = async (type: ResourceType, ref: ObjectRef, body: Operation[], options: never) => {
+    if (ref.name !== 'a') return client.patch(type, ref, body, options);
     const isAsSeen = body.every(
       ({ op, path, value }) => op !== 'test' || path !== '/status/claim' || sameJson(value, stored?.status?.claim),
     );
@@ -152,7 +152,8 @@ test('a claim that no cache shows is counted until one does, however often its i
     answers += 1;
     if (answers === 1) throw new TransportError({ message: 'the connection broke', status: 0, reason: '' });
     return stored;
-  }) as typeof patch;
+  };
+  Object.assign(deps, { client: { ...client, get, patch } });
   await expect(reconcile('a')).rejects.toThrow('the connection broke');
   for (let look = 0; look < 3; look += 1) await reconcile('a');
   expect(inventory.viewOf('n')?.used['nvidia.com/gpu']).toBe(8);
