@@ -1,9 +1,10 @@
 import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
-import { EVENTS } from '../../src/kube/types.ts';
+import { EVENTS, PODS } from '../../src/kube/types.ts';
 import { Chance } from './clock/chance.ts';
 import { isKept, judgeAtRest, judgeLeftovers } from './judge/at-rest.ts';
 import type { Violation } from './judge/judge.ts';
 import type { Act } from './people/acts.ts';
+import type { Holding } from './nodes/witness.ts';
 import { slicedIn } from './nodes/sliced.ts';
 import { planMoney } from './people/money.ts';
 import { dayMs, LAST_LOOK_MS, type Plan, planActs, planDeviceActs } from './people/plan.ts';
@@ -14,6 +15,7 @@ import { World } from './world.ts';
 
 /** A disk that is there may keep an instance for a moment. */
 const END_MS = 3 * 60_000;
+const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 
 export interface Outcome {
@@ -64,7 +66,7 @@ export async function runEpisode(seed: number, plan: Plan, acts: readonly Act[])
   const { time, judge } = world;
   try {
     for (let day = 0; day < plan.days && judge.violations.length === 0; day += 1) {
-      if (day > 0) night(world);
+      if (day > 0) await night(world);
       const morning = day * dayMs(plan);
       const own = acts.filter(({ at }) => at >= morning && at < morning + dayMs(plan));
       // Few days are left of a year that is made short.
@@ -116,9 +118,20 @@ async function live(
   judge.settle(world.cluster.api);
 }
 
-/** Berth is down until the next morning, and what runs runs on. Kubernetes forgets its Events. */
-function night(world: World): void {
+/** Whether a program is told to end, or is about to be. */
+function isAnyEnding({ cluster: { api, machines } }: World): boolean {
+  const isGoing = ({ pod: { metadata } }: Holding): boolean =>
+    api.find(PODS, metadata)?.metadata.deletionTimestamp !== undefined;
+  return (
+    [...machines.values()].some(({ holdings }) => holdings.some(isGoing)) ||
+    api.list<GpuInstance>(GPU_INSTANCES).some(({ status: { claim, ending } = {} }) => ending !== undefined && claim)
+  );
+}
+
+/** Berth is down until the next morning, and what runs runs on: no grace lasts a night. Kubernetes forgets its Events. */
+async function night(world: World): Promise<void> {
   const { api } = world.cluster;
+  for (let left = END_MS / SECOND_MS; left > 0 && isAnyEnding(world); left -= 1) await world.time.advance(SECOND_MS);
   world.stop();
   for (const { metadata } of api.list(EVENTS)) api.delete(EVENTS, metadata);
   world.time.skip(world.chance.between(6, 18) * HOUR_MS);
