@@ -11,10 +11,11 @@ export const USUAL: Plan = {
   faults: 45,
   scenes: 5,
   divisions: 3,
+  hasMoney: true,
 };
 
 /** A world in which nothing comes together on purpose. */
-export const PLAIN: Plan = { ...USUAL, rentals: 30, scenes: 0, divisions: 0 };
+export const PLAIN: Plan = { ...USUAL, rentals: 30, scenes: 0, divisions: 0, hasMoney: false };
 
 const QUARTER: Plan = {
   tenants: 50,
@@ -25,7 +26,8 @@ const QUARTER: Plan = {
   firstDay: 0,
   faults: 9,
   scenes: 0,
-  divisions: 1,
+  divisions: 0,
+  hasMoney: false,
 };
 
 /** A year of a thousand GPUs, whose nights are skipped, in quarters: one core takes the next when it has one done. */

@@ -1,9 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type KubeConnection, loadKubeConfig } from '../../../src/kube/config/config.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
-import { NODES } from '../../../src/kube/types.ts';
+import { findObject } from '../../../src/kube/client/find-object.ts';
+import { NODES, SECRETS } from '../../../src/kube/types.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { FINALIZER } from '../../../src/resources/cleanup.ts';
 import { Chance } from '../../simulation/clock/chance.ts';
 import { shortest } from '../../simulation/shrink.ts';
@@ -12,6 +15,8 @@ import { Modelled } from '../../simulation/truth/modelled.ts';
 import { Real } from '../../simulation/truth/real.ts';
 import { Performer } from '../../simulation/truth/side.ts';
 import { SILENT_NODE, type Step, stepsOf } from '../../simulation/truth/steps.ts';
+import { testNamespace } from '../../support/test-cluster.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 // The API server of simulated worlds, which is a model, and a real one get the same random calls.
 
@@ -37,12 +42,23 @@ beforeAll(async () => {
   client = createKubeClient(connection, { clock: systemClock() });
   await client.create(NODES, { metadata: { name: SILENT_NODE } });
   addsFinalizer = await hasFinalizer();
-});
+  await collectsInstances();
+}, 120_000);
 
 afterAll(async () => {
   await client.delete(NODES, { name: SILENT_NODE });
   await client.close();
 });
+
+/** Resolves once the garbage collector knows instances as owners: some half a minute after their kind was defined. */
+async function collectsInstances(): Promise<void> {
+  await using tenant = await testNamespace();
+  const { group, version, kind } = GPU_INSTANCES;
+  const owner = { apiVersion: `${group}/${version}`, kind, name: 'none', uid: randomUUID() };
+  const metadata = { namespace: tenant.name, name: 'orphan', ownerReferences: [owner] };
+  await client.create(SECRETS, { metadata });
+  await waitFor('an orphan to be collected', async () => (await findObject(client, SECRETS, metadata)) === undefined);
+}
 
 /** Whether admission gives a new instance its finalizer here. */
 async function hasFinalizer(): Promise<boolean> {

@@ -202,7 +202,7 @@ const SCENES: readonly (readonly [number, Part])[] = [
  * own, with ids from `firstId` on. Some who rent do so by a key then.
  */
 export function planMoney(chance: Chance, plan: Plan, acts: readonly Act[], firstId: number): Act[] {
-  if (!chance.is(0.5)) return [...acts];
+  if (!plan.hasMoney || !chance.is(0.5)) return [...acts];
   const ends = new Map(acts.flatMap((act) => (act.do === 'delete' ? [[act.of, act.at] as const] : [])));
   const lives = acts
     .filter((act) => act.do === 'rent')

@@ -8,7 +8,7 @@ import { nameOf } from './outcome.ts';
 import { type KindName, markerOf, TYPES } from './steps.ts';
 
 /** So long the controllers of Kubernetes may take; what is another than expected then is a difference. */
-const REST_MS = 5_000;
+const REST_MS = 15_000;
 /** A namespace is emptied some seconds after it was deleted. */
 const END_MS = 25_000;
 const INTERVAL_MS = 20;
