@@ -67,7 +67,7 @@ describe.each(ROOM_FOR_ONE)('where %s has room for one more', (_what, reason, po
   });
 
   test('the other is looked at again when the one gives up', async () => {
-    const { reconcile, woken, budgets, instance, instances, line, deps, ready } = world(policy, hard);
+    const { reconcile, woken, budgets, instance, instances, line, deps, ready, told } = world(policy, hard);
     await reconcile('a');
     await reconcile('b');
     woken.length = 0;
@@ -77,8 +77,8 @@ describe.each(ROOM_FOR_ONE)('where %s has room for one more', (_what, reason, po
     budgets.look('default');
     expect(woken).toContain('default/b');
     await reconcile('b');
-    // Nobody ends for a tenant that has just taken a request back.
-    expect(ready('b')?.reason).toBe('WaitingForCapacity');
+    // Nobody more ends for a tenant that has just taken a request back: it gets the place that is left all the same.
+    expect([ready('b')?.reason, told()]).toEqual(['PlaceComing', [expect.any(String)]]);
   });
 
   test('the other is looked at again when the one gives up a place that no status said', async () => {

@@ -66,7 +66,7 @@ async function patch(budget: object | undefined, id: string, body: object): Prom
 
 it.each<[string, object, string]>([
   ['nothing', { costs: [{ currency: 'USD', max: '0' }] }, 'is spent: 0.00 of 0.00 USD'],
-  ['less than an hour', { costs: [{ currency: 'USD', max: '5.00' }] }, 'which is 19.92 USD'],
+  ['less than an hour', { costs: [{ currency: 'USD', max: '5.00' }] }, 'which takes 399 per cent'],
   ['another currency', { costs: [{ currency: 'EUR', max: '500.00' }] }, 'is spent: 0.00 of 0.00 USD'],
   ['no hours of GPUs', { gpuHours: 0 }, 'is spent: 0.00 of 0.00 GPU-hours'],
 ])('a key with a budget of %s starts nothing that another key created', async (_what, budget, words) => {
