@@ -196,16 +196,16 @@ onNode.each(WAYS)('a session, %s,', (way) => {
   it.each(['debian', 'bare', 'toolless'])(
     'ends what writes to it when the client goes, and leaves servers, as sshd does, in %s',
     async (instance) => {
-      const stubborn = `sh -c 'trap : HUP TERM; while :; do sleep 0.1; done'`;
-      const server = `${stubborn} >/dev/null 2>&1`;
-      // As nohup does, which busybox of Debian lacks.
-      const deaf = `sh -c 'trap "" HUP; exec sleep 4712'`;
-      const command = `${stubborn} & echo writes $!; ${server} & echo serves $!; ${deaf} & echo stays $!; wait`;
-      const child = client.start(instance, command);
+      // Each says who it is once it is as it stays. As nohup does, which busybox of Debian lacks.
+      const stubborn = (begin: string): string => `sh -c 'trap : HUP TERM; ${begin}; while :; do sleep 0.1; done'`;
+      const writer = stubborn('echo writes $$');
+      const server = stubborn('exec 3>&1 >/dev/null 2>&1; echo serves $$ >&3; exec 3>&-');
+      const deaf = `sh -c 'trap "" HUP; echo stays $$; exec sleep 4712'`;
+      const child = client.start(instance, `${writer} & ${server} & ${deaf} & wait`);
       let output = '';
       child.stdout.on('data', (part: Buffer) => (output += part.toString()));
-      await waitFor('all', () => output.includes('stays'));
-      const pid = (name: string): string => new RegExp(`^${name} (\\d+)$`, 'm').exec(output)?.[1] ?? '';
+      const pid = (name: string): string => new RegExp(`^${name} (\\d+)\n`, 'm').exec(output)?.[1] ?? '';
+      await waitFor('all', () => ['writes', 'serves', 'stays'].every((name) => pid(name) !== ''));
       // Of a process that has ended and waits for its parent it is empty.
       const running = async (name: string): Promise<boolean> =>
         (await client.ssh(instance, `grep -q . /proc/${pid(name)}/cmdline`)).code === 0;
