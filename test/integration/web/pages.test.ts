@@ -262,7 +262,8 @@ describeWith('chromium')('the pages of the dashboard', () => {
 
   it('two models answer side by side, and say how fast', async () => {
     const { page, findings, picture } = view;
-    engine.behave({ kind: 'answer', reply: { text: ANSWER, outputTokens: 9 }, gapMs: 20 });
+    // Longer than a busy browser takes to hear of it: pieces that come at once have no speed.
+    engine.behave({ kind: 'answer', reply: { text: ANSWER, outputTokens: 9 }, gapMs: 300 });
     await page.getByLabel('Compare with').selectOption(OTHER);
     await page.getByRole('button', { name: 'Send' }).click();
     for (const name of [MODEL, OTHER]) {
