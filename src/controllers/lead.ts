@@ -61,7 +61,7 @@ export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
   const records = new BudgetRecords(deps);
   const budgets = new Budgets({
     ...deps,
-    assumedClaim: (key) => inventory.assumedClaim(key),
+    assumedClaim: (key) => inventory.unseen(key)?.status?.claim,
     recordedAt: (now) => records.at(now),
   });
   const onRecords: BudgetControllerDeps['onRecords'] = (listener) => records.onChange(listener);

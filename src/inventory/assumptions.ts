@@ -1,5 +1,5 @@
 import { hasReached } from '../kube/watch/resource-version.ts';
-import type { Claim, GpuInstance } from '../resources/instances/gpu-instance.ts';
+import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 
 interface Assumption {
   instance: GpuInstance;
@@ -30,11 +30,6 @@ export class Assumptions {
   unseen(key: string): GpuInstance | undefined {
     const assumption = this.#known.get(key);
     return assumption?.isShown?.() === true ? undefined : assumption?.instance;
-  }
-
-  /** The claim that was decided, whether its write is under way or done, until the cache shows it. */
-  claimOf(key: string): Claim | undefined {
-    return this.#known.get(key)?.instance.status?.claim;
   }
 
   /** The instances of a namespace whose claim was decided and is not shown yet. */

@@ -234,11 +234,6 @@ export class Inventory {
     return this.#assumptions.unseen(key);
   }
 
-  /** The claim that was granted to an instance, while no cache shows it. */
-  assumedClaim(key: string): Claim | undefined {
-    return this.#assumptions.claimOf(key);
-  }
-
   /** The instances of a namespace with claims that no cache shows yet. */
   assumedIn(namespace: string): readonly GpuInstance[] {
     return this.#assumptions.in(namespace);

@@ -249,7 +249,7 @@ export function controllerWorld(
     stores,
     ceilingsOf,
     clock,
-    assumedClaim: (key) => inventory.assumedClaim(key),
+    assumedClaim: (key) => inventory.unseen(key)?.status?.claim,
     recordedAt: () => recorded.now,
   });
   const woken: string[] = [];

@@ -1,4 +1,5 @@
 import { hasPlace } from '../../wire/has-place.ts';
+import { hourlyPrice } from '../../wire/hourly-price.ts';
 import type { FoundOffer } from '../../wire/records.ts';
 import type { Input } from '../options.ts';
 import { offersFor } from '../rent/search.ts';
@@ -49,8 +50,8 @@ export function shortGpu(name: string, width: number | undefined): string {
 }
 
 /** The price of an hour with its currency. */
-export function priceOf({ price_per_hour: price }: FoundOffer, interruptible: boolean): string {
-  return `${interruptible ? price.interruptible : price.on_demand} ${price.currency}`;
+export function priceOf(offer: FoundOffer, interruptible: boolean): string {
+  return `${hourlyPrice(offer, interruptible)} ${offer.price_per_hour.currency}`;
 }
 
 function notesOf(offer: FoundOffer, interruptible: boolean): string {

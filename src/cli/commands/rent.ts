@@ -4,6 +4,7 @@ import type { Api } from '../api/client.ts';
 import { insist } from '../api/client.ts';
 import { ApiFailure } from '../api/failures.ts';
 import { hasPlace } from '../../wire/has-place.ts';
+import { hourlyPrice } from '../../wire/hourly-price.ts';
 import type { FoundOffer, InstanceRecord } from '../../wire/records.ts';
 import { idOfNamed } from '../api/find-named.ts';
 import { CliFailure, EXIT, usageFailure } from '../failure.ts';
@@ -145,8 +146,8 @@ async function untilAnswered<T>(call: () => Promise<T>, { terminal }: Session): 
 }
 
 /** The offer that the person sees, for no more than its price: the operator may change it before the answer. */
-function placeOf({ id, price_per_hour: price }: FoundOffer, input: Input): Record<string, unknown> {
-  return { ask_id: id, max_price_per_hour: input.flag('interruptible') ? price.interruptible : price.on_demand };
+function placeOf(offer: FoundOffer, input: Input): Record<string, unknown> {
+  return { ask_id: offer.id, max_price_per_hour: hourlyPrice(offer, input.flag('interruptible')) };
 }
 
 /** Asks for what is not given, and rents. `before` runs once the person has said yes; `runs` takes no simulated offer. */

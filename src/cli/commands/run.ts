@@ -34,8 +34,8 @@ interface Run {
   hasBegun: boolean;
 }
 
-/** A client that comes back sees all lines that are left. */
-const ALL_LINES = { tail: '10000' };
+/** Lines at the beginning: a client that comes back sees all that is left. */
+const ALL_LINES = '10000';
 /** Attempts to copy files, and to give the instance back. */
 const ATTEMPTS = 30;
 
@@ -196,7 +196,7 @@ interface Outcome {
 async function finish(run: Run, input: Input, session: Session): Promise<number> {
   const interrupts = new Interrupts(session, run.id);
   const { api, left } = run;
-  const query = new URLSearchParams(ALL_LINES);
+  const query = new URLSearchParams({ tail: ALL_LINES });
   const log = followLog(api, { id: run.id, query, signal: left.signal }, session);
   const work = async (): Promise<Outcome> => {
     const failure = run.hasBegun ? undefined : await start(run, input, session);
@@ -264,8 +264,7 @@ async function start(run: Run, input: Input, session: Session): Promise<unknown>
 export async function run(input: Input, session: Session): Promise<number> {
   const attached = input.text('attach');
   const begun = attached === undefined ? await begin(input, session) : await attach(attached, input, session);
-  const state = { left: new AbortController(), hasBegun: attached !== undefined };
-  return await finish({ ...begun, ...state }, input, session);
+  return await finish({ ...begun, left: new AbortController(), hasBegun: attached !== undefined }, input, session);
 }
 
 async function checkFolders(input: Input): Promise<void> {

@@ -102,7 +102,7 @@ function withoutUserNamespaces({ who, words, pool }: Case): Omit<Words, 'why'> {
 function tainted({ key, value = '', effect }: Taint, { who, words }: Case, pool: Pool | undefined): Words {
   const taint = `${key}${value === '' ? '' : `=${value}`}:${effect}`;
   const severity = 'warning';
-  if (isPassing({ key })) {
+  if (isPassing(key)) {
     const message = `${who}: has the taint ${taint}, as while something is wrong with a node, or while it is emptied.`;
     const remedy = `kubectl describe node ${words}   # repair what its conditions and events say: the taint goes by itself`;
     return { severity, message, why: IDLE, remedy };

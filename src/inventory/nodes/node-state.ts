@@ -64,8 +64,8 @@ export function isClosed(node: Node, tolerations: readonly Toleration[], archite
 /** Taints with which the Cluster Autoscaler and Karpenter begin to empty a node. */
 const EMPTYING: ReadonlySet<string> = new Set(['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted']);
 
-/** Whether such a taint goes by itself, with its node or with what is wrong there: no instance is to tolerate it. */
-export function isPassing({ key }: { key: string }): boolean {
+/** Whether a taint with this key goes by itself, with its node or with what is wrong there: no instance is to tolerate it. */
+export function isPassing(key: string): boolean {
   return /^node\.(?:cloudprovider\.)?kubernetes\.io\//.test(key) || EMPTYING.has(key);
 }
 

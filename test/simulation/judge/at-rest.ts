@@ -66,13 +66,14 @@ export function isKept({ metadata }: GpuInstance): boolean {
 function freeOn(world: World, node: string, product: string): number {
   const machine = world.cluster.machines.get(node);
   if (machine === undefined || world.judge.isClosed(node)) return 0;
-  const [astray, others] = [true, false].map((is) => machine.holdings.filter((one) => (one.isAstray ?? false) === is));
-  const held = (others ?? []).flatMap(({ pieces }) => pieces);
+  const { holdings } = machine;
+  const held = holdings.flatMap(({ isAstray, pieces }) => (isAstray === true ? [] : pieces));
   const isFree = (piece: Piece): boolean =>
     held.every(({ id, gpu, kind }) => id !== piece.id && (gpu !== piece.gpu || kind === piece.kind));
   const free = machine.pieces.filter((piece) => piece.product === product && isFree(piece)).length;
   // Whoever is astray counts for as much as it rented.
-  return Math.max(0, free - (astray ?? []).reduce((sum, { pieces }) => sum + pieces.length, 0));
+  const astray = holdings.reduce((sum, { isAstray, pieces }) => sum + (isAstray === true ? pieces.length : 0), 0);
+  return Math.max(0, free - astray);
 }
 
 /** What is for rent, by product. */
@@ -104,18 +105,19 @@ export function judgeAtRest(world: World, people: People): void {
     const said = `${namespace}/${name}`;
     const { state, reason, message } = instanceState(instance);
     const own = held.get(uid) ?? [];
-    const isStarting = own.some(({ from, ranFrom }) => ranFrom === undefined && from + STARTS_MS > world.time.wall);
+    const { wall } = world.time;
     // A limit or a budget may be over at any time.
-    const isEnding = Date.parse(instance.status?.ending?.at ?? '') + ENDS_MS > world.time.wall;
+    const isChanging =
+      own.some(({ from, ranFrom }) => ranFrom === undefined && from + STARTS_MS > wall) ||
+      Date.parse(instance.status?.ending?.at ?? '') + ENDS_MS > wall;
     if (deletionTimestamp !== undefined) {
       // Kubernetes keeps it for its pods, if its owner asks for that.
       if (isKept(instance)) judge.blame(8, `${said} was deleted and is still there: ${reason}`);
     } else if (state === 'running' && own.length === 0) judge.blame(7, `${said} is said to run, and no node runs it`);
-    else if (state !== 'running' && own.length > 0 && !isStarting && !isEnding)
+    else if (state !== 'running' && own.length > 0 && !isChanging)
       judge.blame(2, `${said} is ${reason}, and ${own[0]?.node} runs it`);
     else if (
-      !isStarting &&
-      !isEnding &&
+      !isChanging &&
       state !== 'running' &&
       state !== 'stopped' &&
       state !== 'failed' &&

@@ -552,8 +552,7 @@ export class Judge implements Witness {
       // What an operator deleted was a bill, too.
       const known = billed.get(uid) ?? new Map<number, Interval>();
       for (const interval of this.#ledger?.deletedOf(uid) ?? []) known.set(interval.start, interval);
-      billed.set(uid, known);
-      if (!life.isNamespaceGone) this.#compare(life, billed.get(uid) ?? new Map<number, Interval>());
+      if (!life.isNamespaceGone) this.#compare(life, known);
       this.#lives.delete(uid);
       this.#owners?.forget(uid);
       this.#ledger?.forget(uid);

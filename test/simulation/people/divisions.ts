@@ -51,6 +51,17 @@ function switchGpus(stage: Stage, at: number, nodes: readonly number[]): void {
     stage.add({ at: at + chance.between(0, 30 * SECOND_MS), do: chance.is(0.5) ? 'kill' : 'stopLeader' });
 }
 
+/** Half of a crowd stop within some time, and start again. */
+function restartSome(stage: Stage, crowd: readonly number[], { at, forMs }: { at: number; forMs: number }): void {
+  const { chance } = stage;
+  for (const of of crowd) {
+    if (chance.is(0.5)) continue;
+    const stops = at + chance.between(0, forMs);
+    stage.add({ at: stops, do: 'stop', of });
+    stage.add({ at: stops + chance.between(5 * SECOND_MS, 40 * SECOND_MS), do: 'start', of });
+  }
+}
+
 /** Half of the nodes of a pool are another pool for a while, and some of what runs there starts again. */
 function splitPool(stage: Stage, at: number): void {
   const { chance } = stage;
@@ -59,12 +70,7 @@ function splitPool(stage: Stage, at: number): void {
   const gapMs = chance.between(0, 15 * SECOND_MS);
   stage.add({ at, do: 'split', pool, isLabelFirst: chance.is(0.5), gapMs, forMs });
   const crowd = stage.crowd(at - chance.between(0, 20 * SECOND_MS), { product: pool, tenant: stage.freeTenant(at) });
-  for (const of of crowd) {
-    if (chance.is(0.5)) continue;
-    const stops = at + chance.between(0, forMs);
-    stage.add({ at: stops, do: 'stop', of });
-    stage.add({ at: stops + chance.between(5 * SECOND_MS, 40 * SECOND_MS), do: 'start', of });
-  }
+  restartSome(stage, crowd, { at, forMs });
 }
 
 /** A pool offers other sizes for a while. */
@@ -75,12 +81,7 @@ function resize(stage: Stage, at: number): void {
   const forMs = chance.between(40 * SECOND_MS, 200 * SECOND_MS);
   stage.add({ at, do: 'resize', pool, sizes, forMs });
   const crowd = stage.crowd(at - chance.between(0, 40 * SECOND_MS), { product: pool });
-  for (const of of crowd) {
-    if (chance.is(0.5)) continue;
-    const stops = at + chance.between(0, forMs);
-    stage.add({ at: stops, do: 'stop', of });
-    stage.add({ at: stops + chance.between(5 * SECOND_MS, 40 * SECOND_MS), do: 'start', of });
-  }
+  restartSome(stage, crowd, { at, forMs });
 }
 
 /**

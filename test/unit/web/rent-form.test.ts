@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createInstanceSchema } from '../../../src/http/features/instances/schema.ts';
 import { chooserOf } from '../../../src/web/page/rent/images.ts';
-import { bodyOf, hoursOf, type Order } from '../../../src/web/page/rent/order.ts';
+import { BLANK, bodyOf, hoursOf, type Order } from '../../../src/web/page/rent/order.ts';
 import { ANY, productsOf } from '../../../src/web/page/rent/products.ts';
 import type { FoundOffer } from '../../../src/wire/records.ts';
 
@@ -84,42 +84,17 @@ it('asks for every field of the API that a person has a use for', () => {
   expect(known.filter((name) => !sent.has(name)).toSorted()).toEqual(Object.keys(NOT_ASKED).toSorted());
 });
 
-const PLAIN: Order = {
-  type: 0,
-  name: '',
-  image: '',
-  template: '',
-  registry: '',
-  runtype: '',
-  disk: '',
-  diskPolicy: 'delete',
-  longest: '',
-  idle: '',
-  expiry: 'stop',
-  highest: '',
-  variables: [],
-  ports: '',
-  command: '',
-  args: '',
-  script: '',
-  keys: [],
-  monitoring: false,
-  asRoot: false,
-  restarts: false,
-  waits: false,
-};
-
 it.each([
   ['on demand', {}, '1.00'],
   ['interruptible', { type: 1 }, '0.10'],
   ['another highest price', { highest: '3.20' }, '3.20'],
 ] as const)('rents for no more than the person sees, whatever the offer costs by now: %s', (_what, part, most) => {
-  expect(bodyOf({ ...PLAIN, ...part }, offer({ id: 1 })).max_price_per_hour).toBe(most);
+  expect(bodyOf({ ...BLANK, ...part }, offer({ id: 1 })).max_price_per_hour).toBe(most);
 });
 
 it('deletes nothing at an end that the person took away again', () => {
   const ends = [{ longest: '1h' }, { idle: '1h' }, {}];
-  const sent = ends.map((end) => bodyOf({ ...PLAIN, expiry: 'delete', ...end }, offer({ id: 1 })).on_expiry);
+  const sent = ends.map((end) => bodyOf({ ...BLANK, expiry: 'delete', ...end }, offer({ id: 1 })).on_expiry);
   expect(sent).toEqual(['delete', 'delete', undefined]);
 });
 

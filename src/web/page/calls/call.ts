@@ -111,15 +111,16 @@ export async function fetchApi(namespace: string, path: string, options: ApiRequ
   return send();
 }
 
+function asJson(body: unknown, headers: Record<string, string> = {}): Pick<ApiRequest, 'body' | 'headers'> {
+  return { body: JSON.stringify(body), headers: { 'content-type': 'application/json', ...headers } };
+}
+
 /** Calls the API as any key could. Rejects with `CallError`. */
 export async function callApi<T>(namespace: string, method: Method, path: string, body?: unknown): Promise<T> {
-  const sent =
-    body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
-  return answerOf(await fetchApi(namespace, path, { method, ...sent }));
+  return answerOf(await fetchApi(namespace, path, { method, ...(body !== undefined && asJson(body)) }));
 }
 
 /** Makes something once: when the answer is lost, the same call with the same key makes nothing more. Rejects with `CallError`. */
 export async function callOnce<T>(namespace: string, path: string, body: unknown, key: string): Promise<T> {
-  const headers = { 'content-type': 'application/json', 'idempotency-key': key };
-  return answerOf(await fetchApi(namespace, path, { method: 'POST', body: JSON.stringify(body), headers }));
+  return answerOf(await fetchApi(namespace, path, { method: 'POST', ...asJson(body, { 'idempotency-key': key }) }));
 }

@@ -1,3 +1,4 @@
+import { hourlyPrice } from '../../../wire/hourly-price.ts';
 import type { CreateInstance, FoundOffer } from '../../../wire/records.ts';
 import { linesOf, numberOf, portsOf } from '../templates/content.ts';
 
@@ -36,13 +37,31 @@ export interface Order {
   waits: boolean;
 }
 
-/** What an hour costs at the price that the person sees. */
-export function perHourOf(
-  { type }: Pick<Order, 'type'>,
-  { price_per_hour: price }: Pick<FoundOffer, 'price_per_hour'>,
-) {
-  return type === 0 ? price.on_demand : price.interruptible;
-}
+/** Nothing is filled in. */
+export const BLANK: Order = {
+  type: 0,
+  name: '',
+  image: '',
+  template: '',
+  registry: '',
+  runtype: '',
+  disk: '',
+  diskPolicy: 'delete',
+  longest: '',
+  idle: '',
+  expiry: 'stop',
+  highest: '',
+  variables: [],
+  ports: '',
+  command: '',
+  args: '',
+  script: '',
+  keys: [],
+  monitoring: false,
+  asRoot: false,
+  restarts: false,
+  waits: false,
+};
 
 /**
  * The body of POST /instances. What was left empty is left out; the API has the words for what is wrong. The price that
@@ -67,7 +86,7 @@ export function bodyOf(order: Order, offer: Pick<FoundOffer, 'id' | 'price_per_h
     ...(idle !== '' && { idle_timeout: idle }),
     // Asked only while it has an end: a later one is not to delete what nobody said.
     ...(order.expiry === 'delete' && longest + idle !== '' && { on_expiry: 'delete' }),
-    max_price_per_hour: highest === '' ? perHourOf(order, offer) : highest,
+    max_price_per_hour: highest === '' ? hourlyPrice(offer, type === 1) : highest,
     ...(named.length > 0 && { env: Object.fromEntries(named.map((one) => [one.name, one.value])) }),
     ...(ports.length > 0 && { ports }),
     ...(runtype === 'args' && command.length > 0 && { command }),

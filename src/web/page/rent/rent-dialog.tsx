@@ -1,4 +1,5 @@
 import { hasPlace } from '../../../wire/has-place.ts';
+import { hourlyPrice } from '../../../wire/hourly-price.ts';
 import type {
   CreateInstance,
   FoundOffer,
@@ -17,7 +18,7 @@ import { sameRent } from '../same/same.ts';
 import { attempt, go, note, tenant } from '../state.ts';
 import { RegistryField } from '../templates/template-dialog.tsx';
 import { ImageField } from './image-field.tsx';
-import { bodyOf, hoursOf, type Order, perHourOf } from './order.ts';
+import { BLANK, bodyOf, hoursOf, type Order } from './order.ts';
 import { Variables } from './variables.tsx';
 
 type Set = (part: Partial<Order>) => void;
@@ -277,27 +278,10 @@ export function RentDialog(props: {
   const { offer, close, choose } = props;
   const { price_per_hour: price } = offer;
   const [order, setOrder] = useState<Order>({
-    type: 0,
-    name: '',
+    ...BLANK,
     image: props.image,
     template: props.template,
-    registry: '',
-    runtype: '',
-    disk: '',
-    diskPolicy: 'delete',
-    longest: '',
-    idle: '',
-    expiry: 'stop',
-    highest: '',
-    variables: [],
-    ports: '',
-    command: '',
-    args: '',
-    script: '',
-    keys: [],
     monitoring: !offer.simulated,
-    asRoot: false,
-    restarts: false,
     waits: !hasPlace(offer),
   });
   const { refusal, send } = useRefusal();
@@ -319,7 +303,7 @@ export function RentDialog(props: {
   const others = refusal.fields.filter(({ path }) => ![...BEFORE, ...BEHIND].some((field) => isAt(path, field)));
   // What is wrong stands at each field.
   const message = refusal.fields.length > others.length ? 'Correct the fields that are marked.' : refusal.message;
-  const perHour = perHourOf(order, offer);
+  const perHour = hourlyPrice(offer, order.type === 1);
   const what = gpuWords(offer.gpu_count, offer.gpu_name, offer.mig_profile);
   return (
     <Dialog id="rent" title={`Rent ${what}`} onClose={close}>
