@@ -114,6 +114,7 @@ async function live(
   // What a dead caller left is removed by then, and machines that were switched on last have answered.
   people.heal();
   await time.advance(LAST_LOOK_MS);
+  await settleEnds(world);
   judgeAtRest(world, people);
   judge.settle(world.cluster.api);
 }
@@ -126,6 +127,16 @@ function isAnyEnding({ cluster: { api, machines } }: World): boolean {
     [...machines.values()].some(({ holdings }) => holdings.some(isGoing)) ||
     api.list<GpuInstance>(GPU_INSTANCES).some(({ status: { claim, ending } = {} }) => ending !== undefined && claim)
   );
+}
+
+/** A budget or a limit may be over at any time: what ends gets its grace, and who waits for its place gets that. */
+async function settleEnds(world: World): Promise<void> {
+  if (!isAnyEnding(world)) return;
+  let isLast = false;
+  for (let left = END_MS / LAST_LOOK_MS; left > 0 && !isLast; left -= 1) {
+    isLast = !isAnyEnding(world);
+    await world.time.advance(LAST_LOOK_MS);
+  }
 }
 
 /** Berth is down until the next morning, and what runs runs on: no grace lasts a night. Kubernetes forgets its Events. */

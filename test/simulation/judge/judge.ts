@@ -165,6 +165,7 @@ export class Judge implements Witness {
       blame: (invariant: number, what: string) => this.blame(invariant, what),
       decidedBy: (at: number) => this.#decidedBy(at),
       isBehind: (node: string, at: number) => this.#isBehind(node, at),
+      hasBudgetFor: (instance: GpuInstance) => this.#purses?.hasRoomFor(instance) ?? true,
     };
     this.#owners = new Owners(watch, cluster);
     this.#purses = new Purses(watch, api);

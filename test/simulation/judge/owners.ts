@@ -35,6 +35,8 @@ export interface Watch {
   decidedBy: (at: number) => number;
   /** Whether nobody had to know at a moment how the GPUs of a node are given out. */
   isBehind: (node: string, at: number) => boolean;
+  /** Whether the budgets of an instance have room for a start of it. */
+  hasBudgetFor: (instance: GpuInstance) => boolean;
 }
 
 /** Kubelets write whole seconds, and the clocks of two leaders differ by five. */
@@ -553,11 +555,11 @@ export class Owners {
     });
   }
 
-  /** Whether the disk of an instance is on every node, or there is room for one. */
+  /** Whether the disk of an instance is on every node, or there is room for one, and its budgets have room. */
   #mayStartOn({ namespace, name }: Rental): boolean {
     const ref = { namespace, name };
     const instance = this.#api.find<GpuInstance>(GPU_INSTANCES, ref);
-    if (instance === undefined) return false;
+    if (instance === undefined || !this.#watch.hasBudgetFor(instance)) return false;
     const disk = this.#api.find(PERSISTENT_VOLUME_CLAIMS, { namespace, name: diskNameOf(instance) });
     if (disk === undefined) return this.hasDiskRoom(namespace, instance.spec.diskGb ?? 0);
     return disk.spec?.storageClassName !== LOCAL && disk.metadata.deletionTimestamp === undefined;

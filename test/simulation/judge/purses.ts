@@ -312,13 +312,23 @@ export class Purses {
       return;
     }
     const { message } = instanceState(instance);
+    if (!isOverBudget(instance) || spec.powerState === 'Stopped' || this.#priceOf(spec) === undefined) return;
+    if (this.hasRoomFor(instance)) this.#watch.blame(5, `${metadata.name} waits for a budget that has room: ${message}`);
+  }
+
+  /** Whether each budget that a start would draw on has had room for its first hour for long. */
+  hasRoomFor({ metadata, spec }: GpuInstance): boolean {
+    const { namespace = '', annotations = {} } = metadata;
+    const drawn = this.#drawnOn(namespace, { createdBy: annotations['berth.dev/created-by'] });
+    if (drawn?.length === 0) return true;
     const price = this.#priceOf(spec);
-    if (!isOverBudget(instance) || spec.powerState === 'Stopped' || price === undefined) return;
-    const drawn = this.#drawnOn(namespace, { createdBy: metadata.annotations?.['berth.dev/created-by'] });
+    if (drawn === undefined || price === undefined) return false;
     const hour = price * (Math.min(HOUR_MS, monthAt(this.#now).to - this.#now) / HOUR_MS);
-    const isLong = drawn?.every(({ from }) => this.#wasKnown(namespace, from, this.#now - LOOK_MS)) ?? false;
-    if (isLong && drawn?.every(({ owner, max }) => this.#spent(namespace, owner).promised + hour + CLOSE <= max))
-      this.#watch.blame(5, `${metadata.name} waits for a budget that has room for ${hour}: ${message}`);
+    return drawn.every(
+      ({ owner, max, from }) =>
+        this.#wasKnown(namespace, from, this.#now - LOOK_MS) &&
+        this.#spent(namespace, owner).promised + hour + CLOSE <= max,
+    );
   }
 
   #priceOf({ gpu, type }: GpuInstance['spec']): number | undefined {
