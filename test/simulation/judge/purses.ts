@@ -3,6 +3,7 @@ import { API_KEYS, type ApiKey, createdByKey, creatingKey } from '../../../src/r
 import type { Claim } from '../../../src/resources/instances/claim.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { GPU_POOLS, type GpuPool } from '../../../src/resources/gpu-pool.ts';
+import type { Interval } from '../../../src/resources/instances/interval.ts';
 import { instanceState } from '../../../src/resources/instances/instance-state.ts';
 import type { BudgetStatus } from '../../../src/resources/tenants/budget.ts';
 import { TENANT_LIMIT_NAME, TENANT_LIMITS } from '../../../src/resources/tenants/tenant-limit.ts';
@@ -218,10 +219,11 @@ export class Purses {
     const month = monthAt(now);
     let [spent, ahead, perHour] = [0, 0, 0];
     const recorded = new Set<string>();
-    const add = (one: Payers & { from: string; to: string; cost: string }): void => {
+    const add = (one: Payers & Pick<Interval, 'from' | 'to' | 'cost' | 'silences'>): void => {
       if (!isPaidBy(one, owner)) return;
       const [from, to] = [Date.parse(one.from), Date.parse(one.to)];
-      spent += to > from ? (Number(one.cost) * msIn(from, to, month)) / (to - from) : Number(one.cost);
+      const whole = msIn(from, to, { from, to }, one.silences);
+      spent += whole > 0 ? (Number(one.cost) * msIn(from, to, month, one.silences)) / whole : Number(one.cost);
     };
     for (const { spec } of this.#api.list<UsageRecord>(USAGE_RECORDS, namespace)) {
       const { adjustment, instanceUid, intervals = [], cost, endedAt } = spec;
@@ -313,7 +315,8 @@ export class Purses {
     }
     const { message } = instanceState(instance);
     if (!isOverBudget(instance) || spec.powerState === 'Stopped' || this.#priceOf(spec) === undefined) return;
-    if (this.hasRoomFor(instance)) this.#watch.blame(5, `${metadata.name} waits for a budget that has room: ${message}`);
+    if (this.hasRoomFor(instance))
+      this.#watch.blame(5, `${metadata.name} waits for a budget that has room: ${message}`);
   }
 
   /** Whether each budget that a start would draw on has had room for its first hour for long. */

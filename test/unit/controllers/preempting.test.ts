@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { preemptingRefusal } from '../../../src/controllers/gpu-instance/decide/preempting.ts';
-import { releasedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
+import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
 import { endingOf } from '../../../src/controllers/gpu-instance/decide/endings.ts';
+import { endedBills } from '../../../src/ledger/bills.ts';
 import { intervalOf } from '../../../src/ledger/interval.ts';
 import { isPlaceComing } from '../../../src/caches/line-order.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
@@ -228,6 +229,18 @@ describe('the bill of a start that others ended for', () => {
 
   test('begins with its grant whatever ends it, once its container ran', () => {
     expect(billOf('ContainerNotCreated', { started: iso(START + HOUR / 2) })).toBe('2.00');
+  });
+
+  test.each([
+    ['Stopped', '2.00'],
+    ['ContainerNotCreated', undefined],
+    ['Preempted', undefined],
+  ] as const)('is known as soon as %s is about to end it: %s', (reason, cost) => {
+    const one = gpuInstance('one', {}, { claim, incarnation: 1, stages: { claimed: iso(START) } });
+    const status = endedStatus(one, { reason, message: '' }, START + HOUR);
+    expect(endedBills({ ...one, status }).map(({ interval }) => interval.cost)).toEqual(
+      cost === undefined ? [] : [cost],
+    );
   });
 });
 

@@ -1,5 +1,5 @@
 import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
-import { isOfHash, type ReadyReason, startHash } from '../../../resources/instances/instance-state.ts';
+import { isOfHash, READY_REASONS, type ReadyReason, startHash } from '../../../resources/instances/instance-state.ts';
 
 interface EndingRule {
   /** Reason of the Ready condition while the pod still holds its GPUs. */
@@ -94,6 +94,11 @@ const FAULTS_OF_CLUSTER: ReadonlySet<EndingReason> = new Set([
 /** Whether nodes, policies or the operator are to blame, as far as anybody knows. */
 export function isFaultOfCluster(reason: EndingReason): boolean {
   return FAULTS_OF_CLUSTER.has(reason);
+}
+
+/** Whether the cluster ends a start so: nobody pays for it unless its container ran. */
+export function isFreeUnlessRan(reason: EndingReason): boolean {
+  return isFaultOfCluster(reason) || READY_REASONS[ENDINGS[reason].afterRelease].state === 'interrupted';
 }
 
 export interface Ending {

@@ -10,13 +10,12 @@ import {
 import {
   hasNewStartRequest,
   isOfHash,
-  READY_REASONS,
   startHash,
   withStartRequest,
 } from '../../../resources/instances/instance-state.ts';
 import { firstRan, meterEnded } from '../../../resources/instances/meter.ts';
 import { podNameOf } from '../../../resources/pod/owner.ts';
-import { type Ending, endingOf, isFaultOfCluster, type SeenEnding, settledEnding } from './endings.ts';
+import { type Ending, endingOf, isFreeUnlessRan, type SeenEnding, settledEnding } from './endings.ts';
 import { deletingLimit } from './expiry.ts';
 import { withFailure, withoutCount, withStart } from './failures.ts';
 import { withPreemption } from './preemptions.ts';
@@ -163,10 +162,11 @@ export function endedStatus(
 ): GpuInstanceStatus {
   const generation = isOfHash(madeOf, instance.spec) ? instance.metadata.generation : OF_ANOTHER_OBJECT;
   const limit = deletingLimit(ending.reason, instance.spec);
-  const { disk, othersEnded: _o, ...status } = instance.status ?? {};
+  const { disk, othersEnded: _o, claim, ...status } = instance.status ?? {};
   const { uid } = instance.metadata;
   return {
     ...status,
+    ...(claim && { claim: billedClaim(claim, status.stages, ending) }),
     ...(uid !== undefined && { uid }),
     ...withStartRequest(instance.status ?? {}, instance.spec),
     // Told once: the start that its owner asks for then makes a new disk.
@@ -227,9 +227,8 @@ export function releasedStatus(instance: GpuInstance, ending: SeenEnding, now: n
 }
 
 /** The claim as its bill has it: nobody pays for a start that the cluster ended before its container ran. */
-function billedClaim(claim: Claim, stages: GpuInstanceStatus['stages'], { reason, rule }: SeenEnding): Claim {
-  const isInterrupted = READY_REASONS[rule.afterRelease].state === 'interrupted';
-  if (firstRan(stages) !== undefined || !(isInterrupted || isFaultOfCluster(reason))) return claim;
+function billedClaim(claim: Claim, stages: GpuInstanceStatus['stages'], { reason }: Pick<Ending, 'reason'>): Claim {
+  if (firstRan(stages) !== undefined || !isFreeUnlessRan(reason)) return claim;
   const { byPreemption: _byPreemption, ...rest } = claim;
   return rest;
 }
