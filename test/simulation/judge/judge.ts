@@ -73,6 +73,8 @@ interface Life {
   named: Set<string>;
   /** When it was switched off or deleted. */
   stops: number[];
+  /** When Berth said that a start of it ends. */
+  endings: number[];
   /** When people used it. */
   uses: { from: number; to?: number }[];
   /** Its namespace was deleted, with all bills and disks in it. */
@@ -187,6 +189,9 @@ export class Judge implements Witness {
         one?.spec.powerState === 'Stopped' || one?.metadata.deletionTimestamp !== undefined;
       if (isOff(after as GpuInstance | undefined) && !isOff(before as GpuInstance | undefined))
         life.stops.push(this.#time.wall);
+      const isEnding = (one: KubeObject | undefined): boolean =>
+        (one as GpuInstance | undefined)?.status?.ending !== undefined;
+      if (isEnding(after) && !isEnding(before)) life.endings.push(this.#time.wall);
       if (instance.metadata.deletionTimestamp === undefined) life.keepsDisk = diskPolicy === 'Retain';
       const { incarnation = 0, devices = [] } = (after as GpuInstance | undefined)?.status ?? {};
       for (const { uuid } of devices) if (uuid !== undefined) life.named.add(`${incarnation} ${uuid}`);
@@ -569,13 +574,14 @@ export class Judge implements Witness {
   }
 
   /** The rule of the meter, from what was run: never more, and no less than the grace and what was silent allow. */
-  #compare({ uid, name, namespace, holdings, isUnbilled, named, stops }: Life, billed: Billed): void {
+  #compare(life: Life, billed: Billed): void {
+    const { uid, name, namespace, holdings, isUnbilled, named } = life;
     const ran = Map.groupBy(holdings, ({ pod }) => startOf(pod)?.incarnation ?? 0);
     for (const start of new Set([...ran.keys(), ...billed.keys()])) {
       const bill = billed.get(start);
       const { claim, at: grantedAt = Infinity } = this.#owners?.claimOf(uid, start) ?? {};
       const isByPreemption = bill?.byPreemption === true;
-      const { most, least } = this.#meter(ran.get(start) ?? [], { claim, stops, ...(isByPreemption && { grantedAt }) });
+      const { most, least } = this.#meter(ran.get(start) ?? [], life, { claim, ...(isByPreemption && { grantedAt }) });
       const ms = (bill?.gpuSeconds ?? 0) * 1000;
       const said = `start ${start} of ${namespace}/${name} is billed ${ms / 1000} GPU seconds and ran`;
       if (ms > most) this.blame(3, `${said} ${most / 1000} at most`);
@@ -611,7 +617,8 @@ export class Judge implements Witness {
   /** GPU milliseconds that one start may and must cost. `grantedAt`: when it was granted a place that others left for it. */
   #meter(
     holdings: readonly Holding[],
-    { stops, grantedAt, claim }: { stops: readonly number[]; grantedAt?: number; claim?: Claim | undefined },
+    { stops, endings }: Pick<Life, 'stops' | 'endings'>,
+    { grantedAt, claim }: { grantedAt?: number; claim?: Claim | undefined },
   ): { most: number; least: number } {
     let most = holdings.length === 0 ? Infinity : 0;
     let least = 0;
@@ -638,7 +645,10 @@ export class Judge implements Witness {
       const held = this.#decidedBy(isUnheard ? this.#noticedBy(last.node, end) : end);
       most += gpusOf(first, claim) * (held - from - Math.max(0, heardMs - ROUNDING_MS) + ROUNDING_MS);
       // However late Berth carries out what its owner asked for: nobody pays more than the grace for that.
-      const asked = stops.find((at) => at > (first.ranFrom ?? 0)) ?? end;
+      // Where nothing is heard of the end, the meter stops when that was decided.
+      const { ranFrom: began } = first;
+      const decided = isUnheard ? [...stops, ...endings].toSorted((a, b) => a - b) : stops;
+      const asked = decided.find((at) => at > began) ?? end;
       const ranMs = ran.reduce(
         (sum, { ranFrom = 0, ranTo = end }) => sum + Math.max(0, Math.min(ranTo, asked) - ranFrom),
         0,
@@ -672,6 +682,7 @@ export class Judge implements Witness {
       hadDisk: false,
       named: new Set(),
       stops: [],
+      endings: [],
       uses: [],
       isNamespaceGone: false,
       isUnbilled: false,
