@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   type UnbilledPlace,
   unbilledPlaceOf,
+  unbilledPlaceOfGone,
   unbilledRefusal,
 } from '../../../src/controllers/gpu-instance/decide/unbilled.ts';
 import { UnbilledPlaces } from '../../../src/controllers/gpu-instance/unbilled-places.ts';
@@ -55,6 +56,19 @@ describe('what counts as held for nothing', () => {
       expect([at(29), at(31) === undefined]).toEqual([undefined, false]);
     },
   );
+
+  test.each([
+    [undefined, false],
+    ['Stopped', false],
+    ['ContainerNotCreated', true],
+    ['Preempted', undefined],
+    ['NodeLost', undefined],
+  ] as const)('so does a place that went with its instance while %s ended it', (reason, isFaultOfCluster) => {
+    const status = ended(START, START + HOUR, { reason: reason ?? '' });
+    const held = { ...status, claim: claimOn('n', { grantedAt: iso(START) }) };
+    const gone = unbilledPlaceOfGone({ status: reason ? held : { ...held, ending: undefined } }, START + MINUTE);
+    expect(gone?.isFaultOfCluster).toBe(isFaultOfCluster);
+  });
 
   test('nor does a start whose container ran, or one that still holds its place', () => {
     const status = ended(START, START + HOUR);

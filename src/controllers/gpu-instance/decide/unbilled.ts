@@ -1,7 +1,7 @@
 import { findCondition } from '../../../kube/conditions.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
 import { firstRan, meterBegan } from '../../../resources/instances/meter.ts';
-import { endingOf, isByTenant, isFaultOfCluster } from './endings.ts';
+import { endingOf, isByTenant, isFaultOfCluster, type SeenEnding } from './endings.ts';
 
 /** A place that a start held until its end, and whose container never ran. */
 export interface UnbilledPlace {
@@ -37,12 +37,16 @@ const FAULTS_OF_IMAGE: ReadonlySet<string> = new Set(['ImagePullFailed', 'Invali
 const PAUSE_PART = 1 / 4;
 const LONGEST_PAUSE_MS = 3_600_000;
 
+/** Whether a tenant is asked about what a start held that ended so. */
+function isAskedAbout(reason: SeenEnding['reason']): boolean {
+  return reason !== 'NodeLost' && (isByTenant(reason) || isFaultOfCluster(reason));
+}
+
 /** The place that the last start of an instance held in vain; undefined when there is none, or it still holds it. */
 export function unbilledPlaceOf(status: GpuInstanceStatus | undefined): UnbilledPlace | undefined {
   const { claim, stages, lastProduct, image = '', usage } = status ?? {};
   const reason = endingOf(status)?.reason;
-  if (claim !== undefined || reason === undefined || reason === 'NodeLost') return undefined;
-  if (!isByTenant(reason) && !isFaultOfCluster(reason)) return undefined;
+  if (claim !== undefined || reason === undefined || !isAskedAbout(reason)) return undefined;
   const from = Date.parse(stages?.claimed ?? '');
   const to = Date.parse(stages?.stopped ?? '');
   if (firstRan(stages) !== undefined || !(to > from)) return undefined;
@@ -60,12 +64,20 @@ export function unbilledPlaceOf(status: GpuInstanceStatus | undefined): Unbilled
 /** The place of an instance that went with it. */
 export function unbilledPlaceOfGone({ status }: Pick<GpuInstance, 'status'>, now: number): UnbilledPlace | undefined {
   const { claim, stages, image = '' } = status ?? {};
+  const reason = endingOf(status)?.reason;
   if (claim === undefined || firstRan(stages) !== undefined) return undefined;
+  if (reason !== undefined && !isAskedAbout(reason)) return undefined;
   const gpus = meterBegan(status) === undefined ? claim.gpuCount : 0;
   const from = Date.parse(claim.grantedAt);
   const isRefused = findCondition(status?.conditions, 'Ready')?.reason === 'ImagePullBackOff';
   const isSuspicious = isRefused || now - from >= SUSPICIOUS_MS;
-  return { from, to: now, gpus, image: isSuspicious ? image : '', isFaultOfCluster: false };
+  return {
+    from,
+    to: now,
+    gpus,
+    image: isSuspicious ? image : '',
+    isFaultOfCluster: reason !== undefined && isFaultOfCluster(reason),
+  };
 }
 
 /**
