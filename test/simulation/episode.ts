@@ -9,6 +9,7 @@ import { slicedIn } from './nodes/sliced.ts';
 import { planMoney } from './people/money.ts';
 import { dayMs, LAST_LOOK_MS, type Plan, planActs, planDeviceActs } from './people/plan.ts';
 import { planDivisions } from './people/divisions.ts';
+import { planQuotas } from './people/quotas.ts';
 import { planScenes } from './people/scenes.ts';
 import { People } from './people/perform.ts';
 import { World } from './world.ts';
@@ -56,7 +57,8 @@ export function actsOf(seed: number, plan: Plan): Act[] {
     [...planned, ...divided],
     nextId([...planned, ...divided]),
   );
-  return withMoney.toSorted((a, b) => a.at - b.at || a.id - b.id);
+  const limits = planQuotas(new Chance(seed ^ 0x900a ^ (firstDay << 16)), plan, nextId(withMoney));
+  return [...withMoney, ...limits].toSorted((a, b) => a.at - b.at || a.id - b.id);
 }
 
 /** One world, from the first rental until everything is deleted and billed. */

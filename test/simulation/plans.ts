@@ -11,11 +11,12 @@ export const USUAL: Plan = {
   faults: 45,
   scenes: 5,
   divisions: 3,
+  quotas: 3,
   hasMoney: true,
 };
 
 /** A world in which nothing comes together on purpose. */
-export const PLAIN: Plan = { ...USUAL, rentals: 30, scenes: 0, divisions: 0, hasMoney: false };
+export const PLAIN: Plan = { ...USUAL, rentals: 30, scenes: 0, divisions: 0, quotas: 0, hasMoney: false };
 
 const QUARTER: Plan = {
   tenants: 50,
@@ -27,6 +28,7 @@ const QUARTER: Plan = {
   faults: 9,
   scenes: 0,
   divisions: 1,
+  quotas: 1,
   hasMoney: true,
 };
 

@@ -41,6 +41,7 @@ import {
   NO_MANAGERS,
 } from './managers.ts';
 import { jsonPatch, mergePatch, type Operation, PatchError } from './patch.ts';
+import { exceeded, takenByPod, withMore } from './quotas.ts';
 import { settled } from './settled.ts';
 import { type Change, Collection } from './store.ts';
 import { PatchFormatError, strategicPatch } from './strategic.ts';
@@ -176,7 +177,7 @@ export class ApiServer {
       deletionGracePeriodSeconds: _grace,
       ...metadata
     } = body.metadata;
-    if (type.namespaced) this.#admitByQuota(type, body.metadata.namespace ?? '', name);
+    if (type.namespaced) this.#admitByQuota(type, body);
     if (resourceVersion !== undefined && options.dryRun !== true)
       throw new Failure(500, '', 'resourceVersion should not be set on objects to be created');
     if (collection.get(body.metadata) !== undefined) throw alreadyExists(type, name);
@@ -388,16 +389,28 @@ export class ApiServer {
     throw forbidden(type, name, why, [{ reason: 'NamespaceTerminating', message, field: 'metadata.namespace' }]);
   }
 
-  #admitByQuota(type: ResourceType, namespace: string, name: string): void {
+  /** Kubernetes counts what a pod takes before it stores the pod, and leaves it counted if it then does not. */
+  #admitByQuota(type: ResourceType, body: KubeObject): void {
+    const { name, namespace = '' } = body.metadata;
+    const quotas = this.list<ResourceQuota>(RESOURCE_QUOTAS, namespace);
+    if (quotas.length === 0) return;
     const counted = `count/${type.plural}${type.group === '' ? '' : `.${type.group}`}`;
-    for (const quota of this.collection(RESOURCE_QUOTAS).in(namespace) as Iterable<ResourceQuota>) {
+    const taken = type.kind === PODS.kind ? takenByPod(body, this.#time.wall) : {};
+    for (const quota of quotas) {
       const hard = quota.status?.hard?.[counted];
-      if (hard === undefined) continue;
       const used = this.collection(type).countIn(namespace);
-      if (used + 1 <= Number(hard)) continue;
-      const why = `exceeded quota: ${quota.metadata.name}, requested: ${counted}=1, used: ${counted}=${used}, limited: ${counted}=${hard}`;
-      throw forbidden(type, name, why);
+      const why =
+        hard !== undefined && used + 1 > Number(hard)
+          ? `exceeded quota: ${quota.metadata.name}, requested: ${counted}=1, used: ${counted}=${used}, limited: ${counted}=${hard}`
+          : exceeded(quota, taken);
+      if (why !== undefined) throw forbidden(type, name, why);
     }
+    if (type.kind !== PODS.kind) return;
+    for (const { metadata } of quotas)
+      this.change<ResourceQuota>(RESOURCE_QUOTAS, metadata, (quota) => ({
+        ...quota,
+        status: { ...quota.status, used: withMore(quota, taken) },
+      }));
   }
 
   #update(

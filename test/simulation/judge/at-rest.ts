@@ -3,9 +3,18 @@ import { FINALIZER } from '../../../src/resources/cleanup.ts';
 import { CONFIRM_BY, GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../src/resources/instances/instance-state.ts';
 import { parseDuration } from '../../../src/resources/schema.ts';
-import { NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS } from '../../../src/kube/types.ts';
+import {
+  NAMESPACES,
+  NODES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PODS,
+  RESOURCE_QUOTAS,
+  type ResourceQuota,
+} from '../../../src/kube/types.ts';
 import { diskNameOf, instanceNameOfDisk } from '../../../src/resources/pod/disk.ts';
 import { instanceUidOf } from '../../../src/resources/pod/owner.ts';
+import { exceeded } from '../api/quotas.ts';
+import { GPUS } from '../nodes/amounts.ts';
 import { HELD, type People } from '../people/perform.ts';
 import type { Piece } from '../nodes/layout.ts';
 import { PRODUCTS, type World } from '../world.ts';
@@ -89,6 +98,12 @@ function nodeOfDisk({ cluster: { api, volumes } }: World, instance: GpuInstance)
   return disk && volumes.nodeOf(disk);
 }
 
+/** Whether a quota leaves no room for one more start with so many GPUs. */
+function isOverQuota({ cluster: { api } }: World, namespace: string, gpus: number): boolean {
+  const wanted = { pods: 1, [`requests.${GPUS}`]: gpus };
+  return api.list<ResourceQuota>(RESOURCE_QUOTAS, namespace).some((quota) => exceeded(quota, wanted) !== undefined);
+}
+
 /** What must be true when nothing was broken or asked for some time. */
 export function judgeAtRest(world: World, people: People): void {
   const { judge, cluster } = world;
@@ -146,7 +161,7 @@ export function judgeAtRest(world: World, people: People): void {
     if (due + LATE_MS < world.time.wall) judge.blame(7, `${said} runs beyond its maxDuration of ${maxDuration}`);
     if (instance.spec.powerState === 'Stopped' && own.length > 0) judge.blame(8, `${said} was stopped and runs`);
     const isLimited = reason === 'TenantLimit' && message.includes('ceiling');
-    if (!isLimited && !['WaitingForCapacity', 'NodeLost', 'Preempted'].includes(reason)) continue;
+    if (!isLimited && !['WaitingForCapacity', 'NodeLost', 'Preempted', 'QuotaExceeded'].includes(reason)) continue;
     // What it waits for is looked at with its budgets.
     if (isOverBudget(instance)) continue;
     // For what its tenant held without a bill, for some hours at most.
@@ -155,7 +170,7 @@ export function judgeAtRest(world: World, people: People): void {
     const rented = instance.status?.rented?.gpus;
     const [product, count] = [gpu?.product ?? rented?.product, gpu?.count ?? rented?.gpuCount];
     if (product === undefined || count === undefined) continue;
-    if (!judge.hasRoom(namespace ?? '', count)) continue;
+    if (!judge.hasRoom(namespace ?? '', count) || isOverQuota(world, namespace ?? '', count)) continue;
     const hasDisk = api.find(PERSISTENT_VOLUME_CLAIMS, { namespace, name: diskNameOf(instance) }) !== undefined;
     if (!hasDisk && !judge.hasDiskRoom(namespace ?? '', instance.spec.diskGb ?? 0)) continue;
     if (isLimited) judge.blame(5, `${said} waits for ${count} GPUs under its ceiling: ${message}`);

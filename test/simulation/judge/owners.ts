@@ -17,6 +17,7 @@ import {
   NODES,
   PERSISTENT_VOLUME_CLAIMS,
   type PersistentVolumeClaim,
+  RESOURCE_QUOTAS,
 } from '../../../src/kube/types.ts';
 import { diskNameOf, sizeGbOf } from '../../../src/resources/pod/disk.ts';
 import type { ApiServer } from '../api/server.ts';
@@ -555,11 +556,12 @@ export class Owners {
     });
   }
 
-  /** Whether the disk of an instance is on every node, or there is room for one, and its budgets have room. */
+  /** Whether the disk of an instance is on every node, or there is room for one, its budgets have room, and no quota limits it. */
   #mayStartOn({ namespace, name }: Rental): boolean {
     const ref = { namespace, name };
     const instance = this.#api.find<GpuInstance>(GPU_INSTANCES, ref);
     if (instance === undefined || !this.#watch.hasBudgetFor(instance)) return false;
+    if (this.#api.list(RESOURCE_QUOTAS, namespace).length > 0) return false;
     const disk = this.#api.find(PERSISTENT_VOLUME_CLAIMS, { namespace, name: diskNameOf(instance) });
     if (disk === undefined) return this.hasDiskRoom(namespace, instance.spec.diskGb ?? 0);
     return disk.spec?.storageClassName !== LOCAL && disk.metadata.deletionTimestamp === undefined;

@@ -17,6 +17,7 @@ import { sameJson } from '../../../src/lib/json.ts';
 import type { ApiServer } from '../api/server.ts';
 import type { Change } from '../api/store.ts';
 import type { Chance } from '../clock/chance.ts';
+import { takenByPod } from '../api/quotas.ts';
 import type { VirtualTime } from '../clock/virtual-time.ts';
 import type { PodIndex } from './pod-index.ts';
 
@@ -27,6 +28,8 @@ interface Deps {
   pods: PodIndex;
 }
 
+/** How often a quota controller counts all. */
+const RECOUNT_MS = 300_000;
 const FOREGROUND = 'foregroundDeletion';
 const ORPHAN = 'orphan';
 
@@ -65,9 +68,7 @@ export class Keepers {
     if (object === undefined) return;
     if (kind.type.kind === 'GPUInstance') this.#seeOwner(object, after === undefined);
     if (kind.type.kind === 'Namespace' && after?.metadata.deletionTimestamp !== undefined) this.#end(after);
-    if (kind.type.kind === 'ResourceQuota' && after !== undefined) {
-      time.afterPlain(chance.between(20, 400), () => this.#count(after));
-    }
+    if (kind.type.kind === 'ResourceQuota') this.#seeQuota(before, after);
     if (kind.type.kind === 'Pod') this.#seePod(before, after);
     const isDiskGoing = kind.type.kind === 'PersistentVolumeClaim' && after?.metadata.deletionTimestamp !== undefined;
     if (isDiskGoing) {
@@ -86,6 +87,8 @@ export class Keepers {
     const usesDisk = (after ?? before)?.spec?.volumes?.some(
       ({ persistentVolumeClaim }) => persistentVolumeClaim !== undefined,
     );
+    if (isOver && this.#countsQuotas(namespace))
+      time.afterPlain(chance.between(20, 2_000), () => this.#countAll(namespace));
     if (isOver && usesDisk === true) time.afterPlain(chance.between(10, 300), () => api.releaseDisks(namespace));
     if (after !== undefined && this.#isStray(after, before)) {
       time.afterPlain(chance.between(20, 800), () => this.#collect(after.metadata));
@@ -161,11 +164,39 @@ export class Keepers {
     api.delete(PODS, pod.metadata, { gracePeriodSeconds });
   }
 
+  /** What it limits is counted soon, and all that it counts is counted anew from time to time. */
+  #seeQuota(before: ResourceQuota | undefined, after: ResourceQuota | undefined): void {
+    const { time, chance } = this.#deps;
+    if (after === undefined || sameJson(before?.spec, after.spec)) return;
+    time.afterPlain(chance.between(20, 400), () => this.#count(after));
+    if (before === undefined) this.#recount(after);
+  }
+
+  #recount(quota: ResourceQuota): void {
+    const { time, api } = this.#deps;
+    time.afterPlain(RECOUNT_MS, () => {
+      if (api.find(RESOURCE_QUOTAS, quota.metadata)?.metadata.uid !== quota.metadata.uid) return;
+      this.#count(quota);
+      this.#recount(quota);
+    });
+  }
+
+  #countsQuotas(namespace: string): boolean {
+    return this.#deps.api.collection(RESOURCE_QUOTAS).countIn(namespace) > 0;
+  }
+
+  #countAll(namespace: string): void {
+    for (const quota of this.#deps.api.list<ResourceQuota>(RESOURCE_QUOTAS, namespace)) this.#count(quota);
+  }
+
   #count(quota: ResourceQuota): void {
-    const { api } = this.#deps;
-    api.change(RESOURCE_QUOTAS, quota.metadata, (one) => {
+    const { api, time } = this.#deps;
+    const { namespace } = quota.metadata;
+    const taken = api.list<Pod>(PODS, namespace).map((pod) => takenByPod(pod, time.wall));
+    api.change<ResourceQuota>(RESOURCE_QUOTAS, quota.metadata, (one) => {
       const hard = one.spec?.hard ?? {};
-      const used = Object.fromEntries(Object.keys(hard).map((name) => [name, one.status?.used?.[name] ?? '0']));
+      const sumOf = (name: string): number => taken.reduce((sum, of) => sum + (of[name] ?? 0), 0);
+      const used = Object.fromEntries(Object.keys(hard).map((name) => [name, String(sumOf(name))]));
       return { ...one, status: { hard, used } };
     });
   }

@@ -66,6 +66,7 @@ export type Act = { id: number; at: number } & (
   | { do: 'split'; pool: number; isLabelFirst: boolean; gapMs: number; forMs: number }
   | { do: 'resize'; pool: number; sizes: number[]; forMs: number }
   | { do: 'ceil'; tenant: number; gpus: number | undefined; diskGb: number | undefined; isBeyond?: boolean }
+  | { do: 'quota'; tenant: number; gpus?: number; pods?: number; forMs: number }
   | { do: 'reprice'; pool: number; price: string; interruptible?: string }
   | { do: 'unpool'; forMs: number }
   | { do: 'kill' | 'stopLeader' | 'killFront' }

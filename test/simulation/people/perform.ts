@@ -14,6 +14,8 @@ import {
   type ObjectRef,
   type Pod,
   PODS,
+  RESOURCE_QUOTAS,
+  type ResourceQuota,
   type ResourceType,
 } from '../../../src/kube/types.ts';
 import { DEVICE_TAINT_RULES, type DeviceTaintRule } from '../../../src/kube/devices.ts';
@@ -21,6 +23,7 @@ import type { FrontProcess } from '../berth/front-process.ts';
 import { Failure } from '../api/failure.ts';
 import type { Weather } from '../api/network.ts';
 import { FORGED } from '../judge/judge.ts';
+import { GPUS } from '../nodes/amounts.ts';
 import { deviceName, DRIVER } from '../nodes/driver.ts';
 import type { LayoutName } from '../nodes/layout.ts';
 import type { Machine } from '../nodes/machine.ts';
@@ -322,6 +325,9 @@ export class People {
       case 'ceil':
         this.#ceil(act);
         return;
+      case 'quota':
+        this.#limit(act);
+        return;
       case 'switch': {
         const machine = cluster.machines.get(`node-${act.node}`);
         if (machine === undefined) return;
@@ -435,6 +441,22 @@ export class People {
       api.merge<KubeObject & { spec: object }>(TENANT_POLICIES, metadata, {
         spec: { ...spec, diskGb: diskGb ?? null },
       });
+  }
+
+  /** Beside what the tenant has, or with less. */
+  #limit({ id, tenant: of, gpus, pods, forMs }: Extract<Act, { do: 'quota' }>): void {
+    const { cluster, time } = this.#world;
+    const { api } = cluster;
+    const hard = {
+      ...(gpus !== undefined && { [`requests.${GPUS}`]: String(gpus) }),
+      ...(pods !== undefined && { pods: String(pods) }),
+    };
+    const metadata = { namespace: `tenant-${of}`, name: `quota-${id}` };
+    const made = api.create<ResourceQuota>(RESOURCE_QUOTAS, { metadata, spec: { hard } } as ResourceQuota);
+    time.afterPlain(forMs, () => {
+      if (api.find(RESOURCE_QUOTAS, metadata)?.metadata.uid === made.metadata.uid)
+        api.delete(RESOURCE_QUOTAS, metadata);
+    });
   }
 
   #switch(machine: Machine, to: LayoutName): void {

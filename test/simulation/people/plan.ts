@@ -18,6 +18,8 @@ export interface Plan {
   scenes: number;
   /** and in a day of a world whose operators divide GPUs and pools otherwise. */
   divisions: number;
+  /** Times in a day that operators limit a namespace by a quota, in a world where they do. */
+  quotas: number;
   /** Whether it may have keys, budgets and corrections of bills. */
   hasMoney: boolean;
 }

@@ -361,6 +361,12 @@ export const PLANTED: readonly PlantedFault[] = [
     to: 'return diskPersistent === true ? 0 : diskGb;',
   },
   {
+    name: 'a pod that a quota refuses is tried for ever, and its instance keeps the place',
+    file: `${ACT}/create-pod.ts`,
+    from: "  if (isQuotaExceeded(error)) return { reason: 'QuotaExceeded', message };",
+    to: '  if (isQuotaExceeded(error)) throw error;',
+  },
+  {
     name: 'a disk that goes makes room for nobody',
     file: 'controllers/gpu-instance/tenant-line.ts',
     from: "if (after === undefined) this.#serveDisks(before?.metadata.namespace ?? '');",
