@@ -3,7 +3,7 @@ import { callApi, CallError } from '../calls/call.ts';
 import { attempt, tenant } from '../state.ts';
 
 interface Read<T> {
-  /** Undefined until the first answer. */
+  /** Undefined until the first answer to this path. */
   value: T | undefined;
   /** Why there is no newer value, in words. */
   trouble: string;
@@ -18,7 +18,7 @@ interface Read<T> {
  * It is read again at once when `cause` changes. An empty path reads nothing.
  */
 export function useRead<T>(path: string, everyMs?: number, cause = ''): Read<T> {
-  const [value, setValue] = useState<T>();
+  const [known, setKnown] = useState<{ path: string; value: T }>();
   const [trouble, setTrouble] = useState('');
   const [code, setCode] = useState('');
   useEffect(() => {
@@ -34,7 +34,7 @@ export function useRead<T>(path: string, everyMs?: number, cause = ''): Read<T> 
           });
           if (isLeft) return;
           setCode('');
-          setValue(() => answer);
+          setKnown({ path, value: answer });
         },
         (text) => !isLeft && setTrouble(text),
       );
@@ -50,6 +50,7 @@ export function useRead<T>(path: string, everyMs?: number, cause = ''): Read<T> 
       clearTimeout(timer);
     };
   }, [path, everyMs, cause]);
-  const change = (next: (before: T) => T): void => setValue((before) => (before === undefined ? before : next(before)));
-  return { value, trouble, code, change };
+  const change = (next: (before: T) => T): void =>
+    setKnown((before) => (before?.path === path ? { path, value: next(before.value) } : before));
+  return { value: known?.path === path ? known.value : undefined, trouble, code, change };
 }

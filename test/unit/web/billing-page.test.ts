@@ -1,0 +1,91 @@
+import type { Browser, BrowserContext, Page, Route } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { NotFoundError } from '../../../src/kube/errors.ts';
+import { buildPage } from '../../../tools/lib/page.ts';
+import { launchBrowser, STEP_MS } from '../../support/browser/browser.ts';
+import { accountOf } from '../../support/dashboard-view.ts';
+import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
+import { describeWith } from '../../support/needs.ts';
+
+const NOT_FOUND = { message: 'not found', status: 404, reason: 'NotFound' };
+const USER = { username: 'system:serviceaccount:team:ann' };
+
+/** Every person may do everything. */
+const client = {
+  raw: (_method: string, path: string) =>
+    Promise.resolve({
+      status: path.endsWith('/tokenreviews')
+        ? { authenticated: true, user: USER, audiences: ['berth'] }
+        : { allowed: true },
+    }),
+  list: () => Promise.resolve({ items: [] }),
+  get: () => Promise.reject(new NotFoundError(NOT_FOUND)),
+} as unknown as Partial<KubeClient>;
+
+const USED = { currency: 'USD', gpu_seconds: 3600, calls: 0, input_tokens: 0, output_tokens: 0, open: false };
+
+function usage(cost: string, groups: readonly string[] = []) {
+  const items = groups.map((group) => ({ ...USED, group, name: null, product: 'NVIDIA-L4', cost }));
+  return { object: 'usage', totals: [{ ...USED, cost }], items };
+}
+
+describeWith('chromium')('what the page says of money', () => {
+  let browser: Browser;
+  let context: BrowserContext;
+  let page: Page;
+  let api: LoneApi;
+  let url: string;
+
+  beforeAll(async () => {
+    await buildPage();
+    api = await startLoneApi({ tenants: ['team'], client });
+    // Of all names over plain HTTP, browsers keep the cookie for this one.
+    url = `http://localhost:${api.address.port}`;
+    browser = await launchBrowser();
+  }, 120_000);
+
+  afterAll(async () => {
+    await browser.close();
+    await api.close();
+  });
+
+  beforeEach(async () => {
+    context = await browser.newContext({ viewport: { width: 1180, height: 800 }, reducedMotion: 'reduce' });
+    page = await context.newPage();
+    page.setDefaultTimeout(STEP_MS);
+    return () => context.close();
+  }, 60_000);
+
+  async function signIn(): Promise<void> {
+    await page.goto(`${url}/dashboard`);
+    await page.getByLabel('Kubernetes token').fill('opaque');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await accountOf(page).waitFor();
+  }
+
+  /** Answers questions about usage, each by its first and last day and its grouping. */
+  async function bills(answer: (query: Record<string, string>, route: Route) => Promise<void>): Promise<void> {
+    await page.route('**/api/v1/usage?*', async (route) => {
+      const { searchParams } = new URL(route.request().url());
+      const query = Object.fromEntries(searchParams);
+      await answer(query, route);
+    });
+  }
+
+  it('shows no amount of another time while that of the chosen one is not known', async () => {
+    const month = `${new Date().toISOString().slice(0, 8)}01`;
+    await bills(({ from, to }, route) =>
+      from === month
+        ? route.fulfill({ json: { ...usage('12.50'), from, to } })
+        : route.fulfill({ status: 503, json: {} }),
+    );
+    await signIn();
+    await page.goto(`${url}/dashboard/usage`);
+    const main = page.getByRole('main');
+    await main.getByText('$12.50').first().waitFor();
+    await page.getByRole('radio', { name: 'Last month' }).check();
+    await main.getByText('The server answered 503. Try again.').first().waitFor();
+    expect(await main.getByText('$12.50').count()).toBe(0);
+  });
+});
