@@ -88,4 +88,16 @@ describeWith('chromium')('what the page says of money', () => {
     await main.getByText('The server answered 503. Try again.').first().waitFor();
     expect(await main.getByText('$12.50').count()).toBe(0);
   });
+
+  it('tells people apart whose names have the address of their identity provider', async () => {
+    const people = ['ann', 'bob'].map((name) => `person/https://id.example.com/realms/gpu#${name}`);
+    await bills(({ from, to, group }, route) =>
+      route.fulfill({ json: { ...usage('1.00', group === 'key' ? people : []), from, to } }),
+    );
+    await signIn();
+    await page.goto(`${url}/dashboard/usage`);
+    const keys = page.getByRole('region', { name: 'By key' });
+    await keys.getByRole('rowheader').first().waitFor();
+    expect(await keys.getByRole('rowheader').allInnerTexts()).toEqual(people);
+  });
 });

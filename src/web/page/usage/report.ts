@@ -62,6 +62,12 @@ export function decimalsOf(step: number): number {
   return Math.max(0, -Math.floor(Math.log10(step)));
 }
 
+/** The kind and the name of who spent, such as `person` and `https://id.example.com#ann`; the name is empty where there is none. */
+export function ownerOf(group: string): [kind: string, name: string] {
+  const end = group.indexOf('/');
+  return end === -1 ? [group, ''] : [group.slice(0, end), group.slice(end + 1)];
+}
+
 /** Whether a group is a model, and no instance. */
 export function isModel(group: string): boolean {
   return group.startsWith('model/');

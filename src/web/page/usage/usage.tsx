@@ -7,7 +7,7 @@ import { money, shortUser } from '../parts/words.ts';
 import { attempt, tenant } from '../state.ts';
 import { BudgetCard } from './budget.tsx';
 import { DayChart } from './chart.tsx';
-import { gpuHours, isModel, type Period, periods, seriesOf, tokens } from './report.ts';
+import { gpuHours, isModel, ownerOf, type Period, periods, seriesOf, tokens } from './report.ts';
 
 /** Decimals of what is not less than a cent. */
 const CENTS = 2;
@@ -85,8 +85,8 @@ function Total({ total: { cost, currency, open, ...used } }: { total: UsageAnswe
 function Name({ item: { group, name: given }, grouping }: { item: Item; grouping: Grouping }) {
   if (grouping === 'instance') return <Link to={`/dashboard/instances/${group}`}>{given ?? group}</Link>;
   if (given !== null) return <span title={group}>{given}</span>;
-  const [kind = '', name] = group.split('/', 2);
-  return <>{name === undefined ? kind : `${kind}/${shortUser(name)}`}</>;
+  const [kind, name] = ownerOf(group);
+  return <>{name === '' ? kind : `${kind}/${shortUser(name)}`}</>;
 }
 
 function UsageTable({ title, grouping, items }: { title: string; grouping: Grouping; items: readonly Item[] }) {
