@@ -39,12 +39,16 @@ export function spent(): void {
   }, SPENT_MS);
 }
 
+const DAY_MS = 86_400_000;
+
 /** What the last action did, for screen readers and as a short note. */
 export const note = signal('');
 /** Wall time in ms, once a second: what shows ages and costs reads it. */
 export const now = signal(Date.now());
 /** The same every ten seconds, for lists: a thousand rows that tick each second are all that the browser does. */
 export const roughly = computed(() => Math.floor(now.value / 10_000) * 10_000);
+/** When the day began, in UTC. */
+export const today = computed(() => Math.floor(now.value / DAY_MS) * DAY_MS);
 /** The path below /dashboard. */
 export const path = signal(location.pathname);
 export const view = computed(() => path.value.replace(/^\/dashboard\/?/, '').split('/'));

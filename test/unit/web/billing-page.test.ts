@@ -100,4 +100,18 @@ describeWith('chromium')('what the page says of money', () => {
     await keys.getByRole('rowheader').first().waitFor();
     expect(await keys.getByRole('rowheader').allInnerTexts()).toEqual(people);
   });
+
+  it('goes on to the next month when that begins', async () => {
+    const asked: string[] = [];
+    await bills(({ from = '', to, group }, route) => {
+      if (group === 'key') asked.push(`${from} ${to}`);
+      return route.fulfill({ json: { ...usage('1.00'), from, to } });
+    });
+    await signIn();
+    await page.clock.install({ time: new Date('2026-11-30T23:59:30Z') });
+    await page.goto(`${url}/dashboard/usage`);
+    await expect.poll(() => asked, { timeout: STEP_MS }).toContain('2026-11-01 2026-11-30');
+    await page.clock.runFor(60_000);
+    await expect.poll(() => asked, { timeout: STEP_MS }).toContain('2026-12-01 2026-12-01');
+  });
 });

@@ -4,7 +4,7 @@ import { download } from '../calls/download.ts';
 import { Alert, Choice, Empty, Link, Table } from '../parts/controls.tsx';
 import { useRead } from '../parts/use-read.ts';
 import { money, shortUser } from '../parts/words.ts';
-import { attempt, tenant } from '../state.ts';
+import { attempt, tenant, today } from '../state.ts';
 import { BudgetCard } from './budget.tsx';
 import { DayChart } from './chart.tsx';
 import { gpuHours, isModel, ownerOf, type Period, periods, seriesOf, tokens } from './report.ts';
@@ -198,7 +198,7 @@ function unreadableText(report: UsageAnswer | undefined): string {
 
 /** What the tenant used, and what it costs. */
 export function UsageView() {
-  const [known] = useState(() => periods(Date.now()));
+  const known = periods(today.value);
   const [name, setName] = useState('month');
   const [refusal, setRefusal] = useState('');
   const period = (known.find((one) => one.name === name) ?? known[0])?.period ?? { from: '', to: '' };
