@@ -114,4 +114,29 @@ describeWith('chromium')('what the page says of money', () => {
     await page.clock.runFor(60_000);
     await expect.poll(() => asked, { timeout: STEP_MS }).toContain('2026-12-01 2026-12-01');
   });
+
+  it('adds a login of a registry and an SSH key once, however often they are sent', async () => {
+    const sent: string[] = [];
+    for (const path of ['registries', 'ssh-keys']) {
+      await page.route(`**/api/v1/${path}`, async (route) => {
+        if (route.request().method() !== 'POST') return route.fulfill({ json: { object: 'list', data: [] } });
+        sent.push(path);
+        await new Promise((settle) => setTimeout(settle, 300));
+        const added = { id: sent.length, name: path, created_at: '2026-11-01T08:00:00Z' };
+        return route.fulfill({ status: 201, json: added });
+      });
+    }
+    await signIn();
+    await page.goto(`${url}/dashboard/registries`);
+    for (const [label, text] of Object.entries({ Name: 'hub', Registry: 'docker.io', 'User name': 'ann' }))
+      await page.getByLabel(label, { exact: true }).fill(text);
+    await page.getByLabel('Password or token').fill('secret');
+    await page.getByRole('button', { name: 'Add registry' }).dblclick();
+    await page.getByRole('rowheader', { name: 'registries' }).waitFor();
+    await page.goto(`${url}/dashboard/ssh-keys`);
+    await page.getByLabel('Public key', { exact: true }).fill('ssh-ed25519 AAAA ann@laptop');
+    await page.getByRole('button', { name: 'Add key' }).dblclick();
+    await page.getByRole('rowheader', { name: 'ssh-keys' }).waitFor();
+    expect(sent).toEqual(['registries', 'ssh-keys']);
+  });
 });

@@ -3,7 +3,7 @@ import type { RegistryRecord } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
 import { DeleteDialog } from '../parts/delete-dialog.tsx';
-import { Field, fieldsOf } from '../parts/form.tsx';
+import { Field, fieldsOf, useSending } from '../parts/form.tsx';
 import { SameElsewhere } from '../same/same-elsewhere.tsx';
 import { sameAddRegistry, sameRemoveRegistry } from '../same/same-lists.ts';
 import { useRead } from '../parts/use-read.ts';
@@ -15,6 +15,7 @@ const EMPTY = { name: '', server: '', username: '', password: '' };
 function AddForm({ onAdded }: { onAdded: (added: RegistryRecord) => void }) {
   const [draft, setDraft] = useState(EMPTY);
   const [refusal, setRefusal] = useState('');
+  const { isSending, send } = useSending();
   const set = (part: Partial<typeof EMPTY>): void => setDraft((before) => ({ ...before, ...part }));
   const of = fieldsOf('registry', draft, set);
   async function add(): Promise<void> {
@@ -28,7 +29,7 @@ function AddForm({ onAdded }: { onAdded: (added: RegistryRecord) => void }) {
       autocomplete="off"
       onSubmit={(event) => {
         event.preventDefault();
-        void attempt(add, setRefusal);
+        send(() => attempt(add, setRefusal));
       }}
     >
       <Alert text={refusal} />
@@ -58,7 +59,7 @@ function AddForm({ onAdded }: { onAdded: (added: RegistryRecord) => void }) {
       </div>
       <SameElsewhere same={sameAddRegistry(draft)} />
       <div class="actions">
-        <button class="primary" type="submit" disabled={Object.values(draft).some((text) => text === '')}>
+        <button class="primary" type="submit" disabled={isSending || Object.values(draft).some((text) => text === '')}>
           Add registry
         </button>
       </div>

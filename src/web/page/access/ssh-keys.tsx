@@ -3,6 +3,7 @@ import type { SshKeyRecord } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
 import { DeleteDialog } from '../parts/delete-dialog.tsx';
+import { useSending } from '../parts/form.tsx';
 import { SameElsewhere } from '../same/same-elsewhere.tsx';
 import { sameAddKey, sameRemoveKey } from '../same/same.ts';
 import { attempt, mayWrite, note, tenant } from '../state.ts';
@@ -12,6 +13,7 @@ export function KeyForm({ onAdded }: { onAdded: (key: SshKeyRecord) => void }) {
   const [text, setText] = useState('');
   const [name, setName] = useState('');
   const [refusal, setRefusal] = useState('');
+  const { isSending, send } = useSending();
   async function read(file: File | undefined): Promise<void> {
     if (file === undefined) return;
     const content = await file.text();
@@ -79,7 +81,12 @@ export function KeyForm({ onAdded }: { onAdded: (key: SshKeyRecord) => void }) {
       </div>
       {text !== '' && <SameElsewhere same={sameAddKey(tenant.value, body)} />}
       <div class="actions">
-        <button type="button" class="primary" disabled={text === ''} onClick={() => void attempt(add, setRefusal)}>
+        <button
+          type="button"
+          class="primary"
+          disabled={text === '' || isSending}
+          onClick={() => send(() => attempt(add, setRefusal))}
+        >
           Add key
         </button>
       </div>

@@ -37,6 +37,17 @@ export function useRefusal(): { refusal: Refusal; send: (action: () => Promise<v
   return { refusal, send };
 }
 
+/** Sends a form, and not again until that has settled. */
+export function useSending(): { isSending: boolean; send: (action: () => Promise<void>) => void } {
+  const [isSending, setSending] = useState(false);
+  function send(action: () => Promise<void>): void {
+    if (isSending) return;
+    setSending(true);
+    void action().finally(() => setSending(false));
+  }
+  return { isSending, send };
+}
+
 /** The form of a dialog: its fields, the same without this page, and two buttons. */
 export function DialogForm(props: {
   button: ComponentChildren;
@@ -52,16 +63,15 @@ export function DialogForm(props: {
   children: ComponentChildren;
 }) {
   const { button, isOff = false, isDangerous = false, same, onInput, onSubmit, close, before, children } = props;
-  const [isSending, setSending] = useState(false);
+  const { isSending, send } = useSending();
   return (
     <form
       autocomplete="off"
       onInput={(event) => onInput?.(event.currentTarget)}
       onSubmit={(event) => {
         event.preventDefault();
-        if (isSending) return;
-        setSending(true);
-        void onSubmit(event.currentTarget).finally(() => setSending(false));
+        const form = event.currentTarget;
+        send(() => onSubmit(form));
       }}
     >
       {children}
