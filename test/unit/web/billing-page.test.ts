@@ -115,6 +115,26 @@ describeWith('chromium')('what the page says of money', () => {
     await expect.poll(() => asked, { timeout: STEP_MS }).toContain('2026-12-01 2026-12-01');
   });
 
+  it('shows prices to the last digit, for models and in the header', async () => {
+    const price = { input: '0.075', output: '0.0005', currency: 'USD' };
+    const model = {
+      id: 'small',
+      engine: 'vllm',
+      dialects: { chat: 'native', responses: 'none', messages: 'none' },
+      endpoints: [],
+      ready_endpoints: 1,
+      context_length: null,
+      price_per_million_tokens: price,
+    };
+    await page.route('**/api/v1/models', (route) => route.fulfill({ json: { data: [model] } }));
+    const priced = { billed_since: '2026-11-01T00:00:00.000Z', price_per_hour: '0.062857', currency: 'USD' };
+    await page.route('**/api/v1/instances', (route) => route.fulfill({ json: { object: 'list', data: [priced] } }));
+    await signIn();
+    await page.goto(`${url}/dashboard/models`);
+    await page.getByRole('cell', { name: '$0.075 in · $0.0005 out' }).waitFor();
+    await page.getByRole('banner').getByText('$0.062857').waitFor();
+  });
+
   it('adds a login of a registry and an SSH key once, however often they are sent', async () => {
     const sent: string[] = [];
     for (const path of ['registries', 'ssh-keys']) {

@@ -169,8 +169,8 @@ function PoolCard({ pool, onChange }: { pool: Pool; onChange: (() => void) | und
             <div key={product}>
               <dt>{product === '*' ? 'Every other GPU' : product}</dt>
               <dd>
-                {money(price, currency, 6)}{' '}
-                <span class="soft">· interruptible {money(interruptible, currency, 6)}</span>
+                {priceText(price, currency)}{' '}
+                <span class="soft">· interruptible {priceText(interruptible, currency)}</span>
               </dd>
             </div>
           ))}

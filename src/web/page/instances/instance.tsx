@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact';
 import { useCallback, useState } from 'preact/hooks';
 import { useFollow } from '../calls/follow.ts';
 import { Alert, Link } from '../parts/controls.tsx';
-import { duration, gpus, localTimes, memory, money, titleOf } from '../parts/words.ts';
+import { duration, gpus, localTimes, memory, money, priceText, titleOf } from '../parts/words.ts';
 import { note, now, spent } from '../state.ts';
 import { useRead } from '../parts/use-read.ts';
 import { Actions } from './actions.tsx';
@@ -32,7 +32,7 @@ function Money({ instance }: { instance: InstanceRecord }) {
   const soFar = money(costSoFar(instance, now.value), code, 4);
   return (
     <>
-      {price === null ? soFar : `${soFar} · ${money(price, code)} an hour`}
+      {price === null ? soFar : `${soFar} · ${priceText(price, code)} an hour`}
       {since !== null && end !== null && (
         <span class="soft block">at most {money(costSoFar(instance, Date.parse(end)), code)} when it ends</span>
       )}

@@ -5,7 +5,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { type ServerEvent, useFollow } from '../calls/follow.ts';
 import { Alert, Dialog, Empty, Link } from '../parts/controls.tsx';
 import { joined, ratesOf } from '../parts/rates.ts';
-import { age, gpus, money, STATES, titleOf } from '../parts/words.ts';
+import { age, gpus, money, priceText, STATES, titleOf } from '../parts/words.ts';
 import { mayWrite, roughly, spent, tenant } from '../state.ts';
 import { Actions } from './actions.tsx';
 import { arranged, type Column, type ListWish, NEWEST } from './arrange.ts';
@@ -95,7 +95,7 @@ class LiveList {
     const running = all.filter(({ state }) => state === 'running');
     const found: Sum = {
       running: running.length,
-      perHour: joined(ratesOf(running)),
+      perHour: joined(ratesOf(running), priceText),
       waiting: all.filter(({ state }) => state === 'pending' || state === 'interrupted').length,
     };
     const before = this.summary.peek();
@@ -177,7 +177,7 @@ function Row(props: { record: Signal<InstanceRecord>; list: LiveList; onActions:
       </td>
       <td role="cell" data-label="Cost" class="number">
         {currency === undefined ? <span class="soft">–</span> : cost}
-        {currency !== undefined && price !== null && <span class="soft"> · {money(price, currency)} / h</span>}
+        {currency !== undefined && price !== null && <span class="soft"> · {priceText(price, currency)} / h</span>}
       </td>
       <td role="cell" data-label="Age" class="number">
         {since}

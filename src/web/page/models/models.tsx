@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { Alert, Choice, CopyButton, Empty, Link, Table } from '../parts/controls.tsx';
 import { useRead } from '../parts/use-read.ts';
-import { duration, money } from '../parts/words.ts';
+import { duration, priceText } from '../parts/words.ts';
 import { tenant } from '../state.ts';
 import { APIS, type Dialect, type Model, takes, talks } from './dialects.ts';
 import { snippetsFor } from './snippets.ts';
@@ -48,7 +48,7 @@ function Price({ model: { price_per_million_tokens: price } }: { model: Model })
   const { input, output, currency } = price;
   return (
     <>
-      {money(input, currency)} in · {money(output, currency)} out
+      {priceText(input, currency)} in · {priceText(output, currency)} out
       <span class="soft block">per million tokens</span>
     </>
   );

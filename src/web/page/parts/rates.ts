@@ -4,8 +4,11 @@ import { money } from './words.ts';
 type Priced = Pick<InstanceRecord, 'price_per_hour' | 'currency'>;
 
 /** Amounts of several currencies, which nobody can add up. */
-export function joined(amounts: readonly (readonly [currency: string, amount: number | string])[]): string {
-  return amounts.map(([currency, amount]) => money(amount, currency)).join(' + ');
+export function joined(
+  amounts: readonly (readonly [currency: string, amount: number | string])[],
+  textOf: (amount: number | string, currency: string) => string = money,
+): string {
+  return amounts.map(([currency, amount]) => textOf(amount, currency)).join(' + ');
 }
 
 /** What instances cost in an hour, by currency; empty where none has a price. */

@@ -58,6 +58,11 @@ export function money(amount: number | string, currency: string, digits = 2, lea
   }
 }
 
+/** What a unit costs: to the last digit that a price may have, because many units are paid. */
+export function priceText(amount: number | string, currency: string): string {
+  return money(amount, currency, 6);
+}
+
 export function cpus(count: number): string {
   return count === 1 ? '1 CPU' : `${count} CPUs`;
 }

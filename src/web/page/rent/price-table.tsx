@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { hasPlace } from '../../../wire/has-place.ts';
 import type { FoundOffer } from '../../../wire/records.ts';
-import { cpus, duration, memory, money, shortGpu } from '../parts/words.ts';
+import { cpus, duration, memory, priceText, shortGpu } from '../parts/words.ts';
 import type { Product } from './products.ts';
 
 /** How much of the GPU is the renter's own. */
@@ -90,8 +90,8 @@ function Row({ product, onRent }: { product: Product; onRent: ((offer: FoundOffe
         <span class="soft block">{startOf(offer)}</span>
       </td>
       <td data-label="Per hour" class="number">
-        <span class="price">{money(price.on_demand, price.currency)}</span>
-        <span class="soft block other">{money(price.interruptible, price.currency)} interruptible</span>
+        <span class="price">{priceText(price.on_demand, price.currency)}</span>
+        <span class="soft block other">{priceText(price.interruptible, price.currency)} interruptible</span>
       </td>
       {onRent !== undefined && (
         <td class="action">

@@ -13,7 +13,7 @@ import { CallError, callOnce } from '../calls/call.ts';
 import { Dialog } from '../parts/controls.tsx';
 import { DialogForm, Field, fieldsOf, Help, Refused, useRefusal } from '../parts/form.tsx';
 import { useRead } from '../parts/use-read.ts';
-import { cpus, gpuWords, memory, money, plainly, shortGpu } from '../parts/words.ts';
+import { cpus, gpuWords, memory, money, plainly, priceText, shortGpu } from '../parts/words.ts';
 import { sameRent } from '../same/same.ts';
 import { attempt, go, note, tenant } from '../state.ts';
 import { RegistryField } from '../templates/template-dialog.tsx';
@@ -308,7 +308,7 @@ export function RentDialog(props: {
   return (
     <Dialog id="rent" title={`Rent ${what}`} onClose={close}>
       <DialogForm
-        button={`Rent for ${money(perHour, price.currency)} an hour`}
+        button={`Rent for ${priceText(perHour, price.currency)} an hour`}
         same={sameRent(tenant.value, body)}
         onSubmit={() => send(rent)}
         close={close}
@@ -326,7 +326,7 @@ export function RentDialog(props: {
               {refusal.alternatives.map((other) => (
                 <button type="button" key={other.id} onClick={() => choose(other)}>
                   {gpuWords(other.gpu_count, shortGpu(other.gpu_name), other.mig_profile)} ·{' '}
-                  {money(other.price_per_hour.on_demand, other.price_per_hour.currency)}
+                  {priceText(other.price_per_hour.on_demand, other.price_per_hour.currency)}
                 </button>
               ))}
             </div>
@@ -336,13 +336,13 @@ export function RentDialog(props: {
           <legend>Price</legend>
           <label class="check">
             <input type="radio" name="type" checked={order.type === 0} onChange={() => set({ type: 0 })} />
-            <span>On demand, {money(price.on_demand, price.currency)} an hour: it stays until you end it</span>
+            <span>On demand, {priceText(price.on_demand, price.currency)} an hour: it stays until you end it</span>
           </label>
           <label class="check">
             <input type="radio" name="type" checked={order.type === 1} onChange={() => set({ type: 1 })} />
             <span>
-              Interruptible, {money(price.interruptible, price.currency)} an hour: others may take the GPUs. It comes
-              back by itself, with its files where its disk is not on the node
+              Interruptible, {priceText(price.interruptible, price.currency)} an hour: others may take the GPUs. It
+              comes back by itself, with its files where its disk is not on the node
             </span>
           </label>
         </fieldset>

@@ -1,6 +1,7 @@
 import type { InstanceRecord, LimitsRecord, List, UsageAnswer } from '../../../wire/records.ts';
 import { useRead } from '../parts/use-read.ts';
 import { joined, ratesOf } from '../parts/rates.ts';
+import { priceText } from '../parts/words.ts';
 import { note, roughly, spending } from '../state.ts';
 import { periods } from '../usage/report.ts';
 
@@ -28,9 +29,10 @@ export function useMoney(instances: readonly InstanceRecord[]): Sum[] {
   const { value: usage } = useRead<UsageAnswer>(`/usage?from=${from}&to=${to}&group=day`, EVERY_MS, done());
   const { value: limits } = useRead<LimitsRecord>('/limits', EVERY_MS, done());
   const left = limits?.budget?.lines.filter(({ unit }) => /^[A-Z]{3}$/.test(unit)) ?? [];
+  const billed = instances.filter(({ billed_since: since }) => since !== null);
   return [
     { name: 'This month', amount: joined(usage?.totals.map(({ currency, cost }) => [currency, cost]) ?? []) },
-    { name: 'Per hour', amount: joined(ratesOf(instances.filter(({ billed_since: since }) => since !== null))) },
+    { name: 'Per hour', amount: joined(ratesOf(billed), priceText) },
     { name: 'Left', amount: joined(left.map(({ unit, left: amount }) => [unit, amount])) },
   ].filter(({ amount }) => amount !== '');
 }
