@@ -1,5 +1,5 @@
 import { type Amount, NO_AMOUNT } from '../ledger/amount.ts';
-import { endedBills } from '../ledger/bills.ts';
+import { billedUid, endedBills } from '../ledger/bills.ts';
 import { billedMs } from '../ledger/interval.ts';
 import type { Month } from '../ledger/month.ts';
 import type { Claim } from '../resources/instances/claim.ts';
@@ -57,7 +57,7 @@ function minus(left: Amount, right: Amount): Amount {
 }
 
 function partOf({ instance, claim }: Holder, month: Month, isRecorded: AccountInput['isRecorded']): Omit<Part, 'seen'> {
-  const { metadata, status = {} } = instance;
+  const { status = {} } = instance;
   const ended: Part['ended'] = [];
   for (const billed of endedBills(instance)) {
     const { start, currency } = billed.interval;
@@ -68,7 +68,7 @@ function partOf({ instance, claim }: Holder, month: Month, isRecorded: AccountIn
   const isEnding = status.claim !== undefined && status.ending !== undefined;
   if (claim === undefined || isEnding) return { claim, ended, running: undefined };
   const meter = meterOf(claim);
-  const isBilled = status.claim !== undefined && !isRecorded(metadata.uid ?? '', status.incarnation ?? 0);
+  const isBilled = status.claim !== undefined && !isRecorded(billedUid(instance), status.incarnation ?? 0);
   const msUntil = (moment: number): number => (isBilled ? billedMs(status, moment) : 0);
   const before = meter(msUntil(month.from));
   return { claim, ended, running: { claim, meter, perHour: meter(HOUR_MS), msUntil, before } };

@@ -5,10 +5,16 @@ import { assertReadable } from './amount.ts';
 import { endedIntervals, intervalOf } from './interval.ts';
 import type { Billed } from './report.ts';
 
+/** Whose starts a status has: those of the instance of before, as long as a backup brought it back and nobody looked. */
+export function billedUid({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>): string {
+  return status?.uid ?? metadata.uid ?? '';
+}
+
 /** The bills of the status of an instance that grow no more: of ended starts without a usage record, and of one that ends. */
 export function endedBills({ metadata, status }: GpuInstance): Billed[] {
   if (status === undefined) return [];
-  const { name: instance, uid = '' } = metadata;
+  const { name: instance } = metadata;
+  const uid = billedUid({ metadata, status });
   const last = status.ending && intervalOf(status, meterEnded(status.ending));
   const intervals = [...endedIntervals(status), ...(last ? [last] : [])];
   return intervals.map((interval) => ({ instance, uid, interval, open: false }));
@@ -20,7 +26,7 @@ export function billsOfInstance(found: GpuInstance, now: number): Billed[] {
   const ended = endedBills(found);
   const interval = status === undefined || status.ending !== undefined ? undefined : intervalOf(status, now);
   if (interval === undefined) return ended;
-  return [...ended, { instance: metadata.name, uid: metadata.uid ?? '', interval, open: true }];
+  return [...ended, { instance: metadata.name, uid: billedUid(found), interval, open: true }];
 }
 
 /**
@@ -48,7 +54,8 @@ export class Bills {
   /** `now`: milliseconds since the epoch. `add` gets each bill once. */
   constructor(instances: readonly GpuInstance[], now: number, add: (billed: Billed) => void) {
     this.#add = add;
-    this.#unrecorded = new Map(instances.map((one) => [one.metadata.uid ?? '', billsOfInstance(one, now)]));
+    const bills = instances.flatMap((one) => billsOfInstance(one, now));
+    this.#unrecorded = Map.groupBy(bills, ({ uid }) => uid);
   }
 
   /** Throws UnreadableError, and counts nothing of a record with an amount or a time that is none. */

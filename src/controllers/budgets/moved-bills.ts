@@ -1,5 +1,5 @@
 import type { StoreChange } from '../../kube/watch/store.ts';
-import { endedBills } from '../../ledger/bills.ts';
+import { billedUid, endedBills } from '../../ledger/bills.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import type { Interval } from '../../resources/instances/interval.ts';
@@ -43,14 +43,15 @@ export class MovedBills {
     const { before } = change;
     if (before === undefined || intervals.length === 0) return;
     const { namespace = '' } = before.metadata;
-    const moved = { instance: { ...before, status: { intervals } }, at: this.#clock.monotonic() };
+    const instance = { ...before, status: { uid: billedUid(before), intervals } };
+    const moved = { instance, at: this.#clock.monotonic() };
     this.#moved.set(namespace, [...this.#recent(namespace), moved]);
   }
 
   /** Of a namespace. The same objects until their records are seen. */
   of(namespace: string, isRecorded: (uid: string, start: number) => boolean): GpuInstance[] {
-    const open = this.#recent(namespace).filter(({ instance: { metadata, status } }) =>
-      status?.intervals?.some(({ start }) => !isRecorded(metadata.uid ?? '', start)),
+    const open = this.#recent(namespace).filter(({ instance }) =>
+      endedBills(instance).some(({ uid, interval }) => !isRecorded(uid, interval.start)),
     );
     if (open.length === 0) this.#moved.delete(namespace);
     else this.#moved.set(namespace, open);

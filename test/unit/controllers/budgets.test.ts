@@ -305,6 +305,25 @@ describe('the bill of an instance that went', () => {
     expect(spent()).toBe(1_000_000n);
   });
 
+  it('counts once too when a backup brings its status back, also when the controller has seen to that', () => {
+    const { spent, record, instance, instances, remove } = worldOf();
+    record();
+    const { metadata, spec, status } = instance('a');
+    remove();
+    let version = 900;
+    const bring = (brought: GpuInstance['status']): bigint | undefined => {
+      version += 1;
+      const back = { ...metadata, uid: 'uid-back', resourceVersion: String(version) };
+      instances.upsert({ metadata: back, spec, status: { incarnation: 1, ...brought } });
+      return spent();
+    };
+    const grantedAt = status?.intervals?.[0]?.from ?? '';
+    const running = { claim: claimOn('n', { pricePerHour: '1.00', grantedAt }), stages: { started: grantedAt } };
+    expect(bring({ uid: 'uid-a', ...running })).toBe(1_000_000n);
+    expect(bring({ uid: 'uid-a', intervals: [...(status?.intervals ?? [])] })).toBe(1_000_000n);
+    expect(bring({ uid: 'uid-back', intervals: [] })).toBe(1_000_000n);
+  });
+
   it('counts no longer where no record of it comes, as when an operator deleted that', async () => {
     const { spent, remove, clock } = worldOf();
     remove();

@@ -244,6 +244,19 @@ describe('the bill of a start that others ended for', () => {
   });
 });
 
+test.each(['ContainerNotCreated', 'NodeLost', 'Preempted'] as const)(
+  'a start that %s ends is billed from its grant when its run is seen with the end, or after it',
+  (reason) => {
+    const claim = claimOn('n', { byPreemption: true, grantedAt: iso(START), pricePerHour: '2.00' });
+    const one = gpuInstance('one', {}, { claim, incarnation: 1, stages: { claimed: iso(START) } });
+    const ending = endedStatus(one, { reason, message: '' }, START + HOUR);
+    const status = { ...ending, stages: { ...ending.stages, started: iso(START + HOUR / 2) } };
+    expect(endedBills({ ...one, status }).map(({ interval }) => interval.cost)).toEqual(['2.00']);
+    const end = endingOf(status) ?? expect.unreachable();
+    expect(releasedStatus({ ...one, status }, end, START + HOUR).usage?.cost).toBe('2.00');
+  },
+);
+
 test('the grant after a preemption says so', async () => {
   const { ask, asked, told, instances, get, reconcile } = world();
   await ask('one', 'debian:12');

@@ -49,6 +49,14 @@ test('a start over midnight is split, and its parts add up to its bill', () => {
   expect(over.cost).toBe('0.000002');
 });
 
+test('a status that a backup brought back has the starts of the instance before, which a record may have', () => {
+  const { metadata, ...before } = gpuInstance('one', {}, { intervals: [interval(0, 1000)], incarnation: 2 });
+  const records = usageRecords({ ...before, metadata: { ...metadata, uid: 'uid-before' } }, START + DAY);
+  const status = { ...before.status, ...started(2000, {}, 2), uid: 'uid-before' };
+  const lines = report([{ ...before, metadata, status }], records, { group: 'day', now: 5000 });
+  expect(lines.map(({ gpuMs }) => gpuMs)).toEqual([4000]);
+});
+
 test('a start counts for who asked for it, which may be another key than the one that created the instance', () => {
   const intervals = [
     interval(0, 1000, { createdBy: 'key/owner' }, 1),

@@ -1,5 +1,6 @@
 import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
-import { isOfHash, READY_REASONS, type ReadyReason, startHash } from '../../../resources/instances/instance-state.ts';
+import { isOfHash, type ReadyReason, startHash } from '../../../resources/instances/instance-state.ts';
+import { FAULTS_OF_CLUSTER } from '../../../resources/instances/meter.ts';
 
 interface EndingRule {
   /** Reason of the Ready condition while the pod still holds its GPUs. */
@@ -81,24 +82,11 @@ export function isByTenant(reason: EndingReason): boolean {
   return BY_TENANT.has(reason);
 }
 
-const FAULTS_OF_CLUSTER: ReadonlySet<EndingReason> = new Set([
-  'NodeLost',
-  'PodFailed',
-  'PodRejected',
-  'QuotaExceeded',
-  'PlaceLost',
-  'AdmissionRejected',
-  'ContainerNotCreated',
-]);
+const BY_CLUSTER: ReadonlySet<EndingReason> = new Set(FAULTS_OF_CLUSTER);
 
 /** Whether nodes, policies or the operator are to blame, as far as anybody knows. */
 export function isFaultOfCluster(reason: EndingReason): boolean {
-  return FAULTS_OF_CLUSTER.has(reason);
-}
-
-/** Whether the cluster ends a start so: nobody pays for it unless its container ran. */
-export function isFreeUnlessRan(reason: EndingReason): boolean {
-  return isFaultOfCluster(reason) || READY_REASONS[ENDINGS[reason].afterRelease].state === 'interrupted';
+  return BY_CLUSTER.has(reason);
 }
 
 export interface Ending {

@@ -15,7 +15,7 @@ import {
 } from '../../../resources/instances/instance-state.ts';
 import { firstRan, meterEnded } from '../../../resources/instances/meter.ts';
 import { podNameOf } from '../../../resources/pod/owner.ts';
-import { type Ending, endingOf, isFreeUnlessRan, type SeenEnding, settledEnding } from './endings.ts';
+import { type Ending, endingOf, type SeenEnding, settledEnding } from './endings.ts';
 import { deletingLimit } from './expiry.ts';
 import { withFailure, withoutCount, withStart } from './failures.ts';
 import { withPreemption } from './preemptions.ts';
@@ -162,11 +162,10 @@ export function endedStatus(
 ): GpuInstanceStatus {
   const generation = isOfHash(madeOf, instance.spec) ? instance.metadata.generation : OF_ANOTHER_OBJECT;
   const limit = deletingLimit(ending.reason, instance.spec);
-  const { disk, othersEnded: _o, claim, ...status } = instance.status ?? {};
+  const { disk, othersEnded: _o, ...status } = instance.status ?? {};
   const { uid } = instance.metadata;
   return {
     ...status,
-    ...(claim && { claim: billedClaim(claim, status.stages, ending) }),
     ...(uid !== undefined && { uid }),
     ...withStartRequest(instance.status ?? {}, instance.spec),
     // Told once: the start that its owner asks for then makes a new disk.
@@ -196,7 +195,7 @@ export function refusedStatus(instance: GpuInstance, ending: Ending, now: number
 export function releasedStatus(instance: GpuInstance, ending: SeenEnding, now: number): GpuInstanceStatus {
   const { claim, podName: _name, podUid: _uid, podIP: _ip, unhealthyGPUs: _gpus, ...rest } = instance.status ?? {};
   const end = meterEnded(ending);
-  const bill = closedBill({ ...rest, ...(claim && { claim: billedClaim(claim, rest.stages, ending) }) }, end);
+  const bill = closedBill(instance.status ?? {}, end);
   const {
     failures: before,
     preemptions,
@@ -224,13 +223,6 @@ export function releasedStatus(instance: GpuInstance, ending: SeenEnding, now: n
     ...(ending.reason === 'Preempted' && { preemptions: withPreemption(preemptions, { now, upMs }) }),
     stages: { ...stages, stopped: new Date(now).toISOString() },
   };
-}
-
-/** The claim as its bill has it: nobody pays for a start that the cluster ended before its container ran. */
-function billedClaim(claim: Claim, stages: GpuInstanceStatus['stages'], { reason }: Pick<Ending, 'reason'>): Claim {
-  if (firstRan(stages) !== undefined || !isFreeUnlessRan(reason)) return claim;
-  const { byPreemption: _byPreemption, ...rest } = claim;
-  return rest;
 }
 
 /** A start that its owner ended was good. The nodes where starts failed stay known for a while. */

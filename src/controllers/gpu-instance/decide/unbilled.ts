@@ -85,7 +85,7 @@ export function unbilledPlaceOfGone({ status }: Pick<GpuInstance, 'status'>, now
  * at fault. `after`: undefined when the instance is gone.
  */
 export function haveEndedInVain(before: GpuInstanceStatus | undefined, after: GpuInstanceStatus | undefined): boolean {
-  if (before?.claim?.byPreemption !== true || firstRan(before.stages) !== undefined) return false;
+  if (firstRan(before?.stages) !== undefined || meterBegan(before) === undefined) return false;
   if (after === undefined) return true;
   const reason = endingOf(after)?.reason;
   return (
