@@ -141,7 +141,7 @@ export function instanceSources(deps: InstanceDeps): Source[] {
       const flipped = before && after && stateOf(before) !== stateOf(after);
       // A node that comes, or gets other labels, may be able to mount a disk that no other can.
       const isOther = after !== undefined && !sameJson(before?.metadata.labels, after.metadata.labels);
-      const waiting = isOther ? withReason('DiskNodeGone') : [];
+      const waiting = isOther ? [...withReason('DiskNodeGone'), ...deps.line.tiedElsewhere(key)] : [];
       return flipped || !before || !after ? [...onNode(key), ...waiting] : waiting;
     }),
     changeSource(stores.namespaces, (change) => (cameOrWent(change) ? inNamespace(change.key) : [])),

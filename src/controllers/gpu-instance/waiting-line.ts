@@ -230,6 +230,11 @@ export class WaitingLine {
     return group?.waiters.filter(isPeer) ?? [];
   }
 
+  /** The instances whose disks no node of this name could mount when they were looked at. */
+  tiedElsewhere(node: string): string[] {
+    return [...this.#waiters.values()].filter(({ request }) => request.only?.has(node) === false).map(({ key }) => key);
+  }
+
   get size(): number {
     return this.#waiters.size;
   }
