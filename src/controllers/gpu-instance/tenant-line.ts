@@ -7,6 +7,7 @@ import { refOf } from '../../kube/types.ts';
 import { compareText } from '../../lib/compare.ts';
 import { sameJson } from '../../lib/json.ts';
 import { Lru } from '../../lib/lru.ts';
+import { comingGb } from '../../inventory/tenant-disks.ts';
 import type { GpuShare } from '../../inventory/tenant-holdings.ts';
 import type { Claim, GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { meterBegan } from '../../resources/instances/meter.ts';
@@ -126,6 +127,11 @@ export class TenantLine {
           // A disk that is gone makes room for others.
           stores.disks.onChange(({ before, after }) => {
             if (after === undefined) this.#serveDisks(before?.metadata.namespace ?? '');
+          }),
+          // So does a place without one that lasts, and a smaller one.
+          stores.instances.onChange(({ before, after }) => {
+            const [had = 0, has = 0] = [before && comingGb(before), after && comingGb(after)];
+            if (has < had) this.#serveDisks(before?.metadata.namespace ?? '');
           }),
           // A start that is billed makes room for others that are not yet.
           stores.instances.onChange(({ before, after }) => {
