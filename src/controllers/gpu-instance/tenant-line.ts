@@ -222,7 +222,7 @@ export class TenantLine {
   }
 
   /**
-   * Lets the instances of a tenant go that its GPU ceilings have room for now.
+   * Lets the instances of a tenant go that its ceilings over GPUs and disks, and its quotas, have room for now.
    * @param before only those that have waited longer than this one
    */
   serve(namespace: string, before?: GpuInstance): void {
@@ -235,6 +235,7 @@ export class TenantLine {
       if (this.#letGo(key, waiter, found)) found.slice(0, 1).forEach(room.take);
     }
     this.#serveDisks(namespace, before);
+    this.#serveQuotas(namespace, before);
   }
 
   /** Each whose disk has room by itself: the first of these may still be refused its GPUs. */
@@ -275,8 +276,8 @@ export class TenantLine {
     for (const [key] of this.#inOrder(namespace)) this.#wake?.(key);
   }
 
-  #serveQuotas(namespace: string): void {
-    const waiters = this.#inOrder(namespace).filter(([, { over }]) => over?.some((one) => 'amounts' in one));
+  #serveQuotas(namespace: string, before?: GpuInstance): void {
+    const waiters = this.#inOrder(namespace, before).filter(([, { over }]) => over?.some((one) => 'amounts' in one));
     if (waiters.length === 0) return;
     const quotas = this.#deps.stores.quotas.by('namespace', namespace);
     const coming = amountsOf(this.#deps, namespace);
@@ -293,7 +294,6 @@ export class TenantLine {
   /** A claim or a reserved place was given back, or is billed from now on. */
   released(namespace: string): void {
     this.serve(namespace);
-    this.#serveQuotas(namespace);
     // Whether one may start says its own look: until then it holds up nobody.
     const room = this.#gpuRoom(namespace);
     for (const [key, { unbilled }] of this.#inOrder(namespace)) {
