@@ -34,7 +34,7 @@ export function keptDisks({ disks, instances }: Sources, namespace: string): Kep
 }
 
 /** GB of the disk that is to be made for an instance: it has its place, or others leave one for it. */
-function comingGb(instance: GpuInstance): number {
+export function comingGb(instance: GpuInstance): number {
   const { claim, diskPersistent, diskGb = 0 } = instance.status ?? {};
   if (claim !== undefined) return diskPersistent === true ? diskGb : 0;
   return reservedFor(instance) === undefined ? 0 : diskGb;

@@ -43,6 +43,7 @@ class LineAlarm {
   readonly #stops: (() => void)[];
   #cancelExpiry: (() => void) | undefined;
   #cancelStale: (() => void) | undefined;
+  #staleAt = Number.POSITIVE_INFINITY;
 
   constructor(deps: Pick<InstanceDeps, 'inventory' | 'line' | 'tenantLine' | 'clock'>, add: AddKey) {
     const { inventory, line, clock } = deps;
@@ -51,6 +52,7 @@ class LineAlarm {
     this.#waking = new DelayedCall(clock, BURST_MS, () => this.#wake());
     this.#preempting = new DelayedCall(clock, PREEMPTION_MS, () => this.#preempt());
     this.#stops = [inventory.onChange(() => this.#look()), line.onChange(() => this.#look())];
+    this.#awaitStale();
   }
 
   stop(): void {
@@ -65,6 +67,7 @@ class LineAlarm {
     const { line, tenantLine } = this.#deps;
     if (line.size > 0) this.#waking.request();
     if (line.size > 0 || !tenantLine.isEmpty) this.#preempting.request();
+    this.#awaitStale();
   }
 
   #wake(): void {
@@ -77,12 +80,20 @@ class LineAlarm {
   }
 
   #preempt(): void {
-    const { line, tenantLine, clock } = this.#deps;
+    const { line, tenantLine } = this.#deps;
     for (const key of [...line.preempting(), ...line.outdated(), ...tenantLine.outdated()]) this.#add(key);
     if (line.hasMore) this.#preempting.request();
-    // An instance that does not end, and is waited for, makes no change either.
+    this.#awaitStale();
+  }
+
+  /** An instance that does not end, and is waited for, makes no change either. */
+  #awaitStale(): void {
+    const { line, clock } = this.#deps;
+    const { staleAt } = line;
+    if (staleAt === this.#staleAt) return;
+    this.#staleAt = staleAt;
     this.#cancelStale?.();
-    const wait = Math.max(0, line.staleAt - clock.monotonic());
+    const wait = Math.max(0, staleAt - clock.monotonic());
     this.#cancelStale = Number.isFinite(wait) ? clock.setTimeout(() => this.#look(), wait) : undefined;
   }
 }
@@ -141,7 +152,7 @@ export function instanceSources(deps: InstanceDeps): Source[] {
       const flipped = before && after && stateOf(before) !== stateOf(after);
       // A node that comes, or gets other labels, may be able to mount a disk that no other can.
       const isOther = after !== undefined && !sameJson(before?.metadata.labels, after.metadata.labels);
-      const waiting = isOther ? withReason('DiskNodeGone') : [];
+      const waiting = isOther ? [...withReason('DiskNodeGone'), ...deps.line.tiedElsewhere(key)] : [];
       return flipped || !before || !after ? [...onNode(key), ...waiting] : waiting;
     }),
     changeSource(stores.namespaces, (change) => (cameOrWent(change) ? inNamespace(change.key) : [])),

@@ -7,6 +7,7 @@ import { refOf } from '../../kube/types.ts';
 import { compareText } from '../../lib/compare.ts';
 import { sameJson } from '../../lib/json.ts';
 import { Lru } from '../../lib/lru.ts';
+import { comingGb } from '../../inventory/tenant-disks.ts';
 import type { GpuShare } from '../../inventory/tenant-holdings.ts';
 import type { Claim, GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { meterBegan } from '../../resources/instances/meter.ts';
@@ -127,6 +128,11 @@ export class TenantLine {
           stores.disks.onChange(({ before, after }) => {
             if (after === undefined) this.#serveDisks(before?.metadata.namespace ?? '');
           }),
+          // So does a place without one that lasts, and a smaller one.
+          stores.instances.onChange(({ before, after }) => {
+            const [had = 0, has = 0] = [before && comingGb(before), after && comingGb(after)];
+            if (has < had) this.#serveDisks(before?.metadata.namespace ?? '');
+          }),
           // A start that is billed makes room for others that are not yet.
           stores.instances.onChange(({ before, after }) => {
             if (before === undefined || meterBegan(before.status) !== undefined) return;
@@ -216,7 +222,7 @@ export class TenantLine {
   }
 
   /**
-   * Lets the instances of a tenant go that its GPU ceilings have room for now.
+   * Lets the instances of a tenant go that its ceilings over GPUs and disks, and its quotas, have room for now.
    * @param before only those that have waited longer than this one
    */
   serve(namespace: string, before?: GpuInstance): void {
@@ -229,6 +235,7 @@ export class TenantLine {
       if (this.#letGo(key, waiter, found)) found.slice(0, 1).forEach(room.take);
     }
     this.#serveDisks(namespace, before);
+    this.#serveQuotas(namespace, before);
   }
 
   /** Each whose disk has room by itself: the first of these may still be refused its GPUs. */
@@ -269,8 +276,8 @@ export class TenantLine {
     for (const [key] of this.#inOrder(namespace)) this.#wake?.(key);
   }
 
-  #serveQuotas(namespace: string): void {
-    const waiters = this.#inOrder(namespace).filter(([, { over }]) => over?.some((one) => 'amounts' in one));
+  #serveQuotas(namespace: string, before?: GpuInstance): void {
+    const waiters = this.#inOrder(namespace, before).filter(([, { over }]) => over?.some((one) => 'amounts' in one));
     if (waiters.length === 0) return;
     const quotas = this.#deps.stores.quotas.by('namespace', namespace);
     const coming = amountsOf(this.#deps, namespace);
@@ -287,7 +294,6 @@ export class TenantLine {
   /** A claim or a reserved place was given back, or is billed from now on. */
   released(namespace: string): void {
     this.serve(namespace);
-    this.#serveQuotas(namespace);
     // Whether one may start says its own look: until then it holds up nobody.
     const room = this.#gpuRoom(namespace);
     for (const [key, { unbilled }] of this.#inOrder(namespace)) {

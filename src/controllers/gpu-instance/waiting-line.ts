@@ -97,6 +97,8 @@ export class WaitingLine {
   readonly #waiters = new Map<string, Waiter>();
   readonly #groups = new Map<string, Group>();
   readonly #reserved = new ReservedPlaces();
+  /** Places that were reserved for instances whose grant may not have been written yet. */
+  readonly #granted = new Map<string, ReservedPlace>();
   /** Keys of the instances whose place did not come in time or went to another, and who say still that it comes. */
   readonly #lapsed = new Set<string>();
   /** Keys of the instances that other offers serve than their status may say, or that a place comes for by now. */
@@ -140,6 +142,7 @@ export class WaitingLine {
   }
 
   remove(key: string): void {
+    this.#granted.delete(key);
     const wasExpected = this.#expected.delete(key);
     if (!wasExpected && !this.#waiters.has(key) && this.#reserved.get(key) === undefined) return;
     this.#take(key);
@@ -156,7 +159,18 @@ export class WaitingLine {
     this.#expected.delete(key);
     this.#take(key);
     this.#reserved.delete(key);
+    if (left === undefined) this.#granted.delete(key);
+    else this.#granted.set(key, left);
     if (left !== undefined && left.node !== node) this.#passOn(left, node);
+    this.#onChange();
+  }
+
+  /** What was granted to an instance was not written: the place that others left for it stays its own for the next try. */
+  notGranted(key: string): void {
+    const left = this.#granted.get(key);
+    this.#granted.delete(key);
+    if (left === undefined || !this.#isComing(left)) return;
+    this.#reserved.set({ ...left, victims: new Set(), until: this.#clock.monotonic() + LEAVING_MS });
     this.#onChange();
   }
 
@@ -228,6 +242,11 @@ export class WaitingLine {
       other.instance.metadata.namespace === instance?.metadata.namespace &&
       this.#reserved.get(other.key) === undefined;
     return group?.waiters.filter(isPeer) ?? [];
+  }
+
+  /** The instances whose disks no node of this name could mount when they were looked at. */
+  tiedElsewhere(node: string): string[] {
+    return [...this.#waiters.values()].filter(({ request }) => request.only?.has(node) === false).map(({ key }) => key);
   }
 
   get size(): number {

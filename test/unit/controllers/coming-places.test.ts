@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { leaveLines } from '../../../src/controllers/gpu-instance/act/run.ts';
 import { held } from '../../support/controller-world.ts';
-import { claimOn, gpuInstance, gpuPool } from '../../support/inventory-world.ts';
+import { A100, claimOn, gpuInstance, gpuNode, gpuPool } from '../../support/inventory-world.ts';
+import { settle } from '../../support/fake-clock.ts';
 import { policyWorld } from '../../support/policy-world.ts';
 
 const POOL = gpuPool('default', { prices: [{ product: '*', onDemand: '1.00', interruptible: '1.00' }] });
@@ -94,3 +95,65 @@ describe.each(ROOM_FOR_ONE)('where %s has room for one more', (_what, reason, po
     expect(woken).toContain('default/b');
   });
 });
+
+test('an instance that waits for room for its disk is looked at again when another gets a place without one that lasts', async () => {
+  const selecting = (tier: string, spec: object = {}) =>
+    gpuPool(tier, { ...POOL.spec, nodeSelector: { tier }, ...spec });
+  const h100 = { 'nvidia.com/gpu.product': 'NVIDIA-H100', tier: 'local' };
+  const made = policyWorld({ diskGb: 15 }, undefined, undefined, {
+    pools: [selecting('local', { disk: { maxGb: 100, storageClassName: 'none' } }), selecting('lasting')],
+    nodes: [gpuNode('n', { labels: h100 }), gpuNode('m', { labels: { tier: 'lasting' } })],
+    storageClasses: [STORAGE],
+  });
+  const claim = claimOn('n', { product: 'NVIDIA-H100', gpuCount: 8, pool: 'local' });
+  const { metadata, ...spot } = held(
+    gpuInstance('spot', { type: 'Interruptible' }, { claim, incarnation: 1, podName: 'spot-1' }),
+  );
+  made.instances.upsert({ ...spot, metadata: { ...metadata, namespace: 'other' } });
+  made.create('a', { gpu: { count: 1, product: 'NVIDIA-H100' } });
+  made.create('b', { gpu: { count: 1, product: A100 } });
+  await made.reconcile('a');
+  await made.reconcile('b');
+  expect([made.ready('a')?.reason, made.ready('b')?.reason]).toEqual(['PlaceComing', 'TenantLimit']);
+  made.instances.remove(made.instances.store.get('other/spot') ?? expect.unreachable());
+  made.woken.length = 0;
+  await made.reconcile('a');
+  expect(made.instance('a').status).toMatchObject({ claim: { node: 'n' }, diskPersistent: false });
+  expect(made.woken).toContain('default/b');
+  await made.reconcile('b');
+  expect(made.instance('b').status?.claim?.node).toBe('m');
+});
+
+test.each(ROOM_FOR_ONE.filter(([what]) => what !== 'a budget'))(
+  'where %s has room for one more, the other is looked at again when nobody ends for the one after all',
+  async (_what, reason, policy, hard = {}) => {
+    const trying = Promise.withResolvers<void>();
+    const made = policyWorld(policy, undefined, undefined, {
+      nodes: [gpuNode('n'), gpuNode('m', { labels: { 'nvidia.com/gpu.product': 'NVIDIA-H100' } })],
+      storageClasses: [STORAGE],
+      tryCreate: () => trying.promise,
+    });
+    const status = { hard, used: { [GPU]: '0' } };
+    made.quotas.upsert({ metadata: { name: 'team', namespace: 'default' }, spec: { hard }, status });
+    const claim = claimOn('n', { gpuCount: 8 });
+    const { metadata, ...spot } = held(
+      gpuInstance('spot', { type: 'Interruptible' }, { claim, incarnation: 1, podName: 'spot-1' }),
+    );
+    made.instances.upsert({ ...spot, metadata: { ...metadata, namespace: 'other' } });
+    made.create('a', { gpu: { count: 1, product: A100 } });
+    made.create('b', { gpu: { count: 1, product: 'NVIDIA-H100' } });
+    const run = made.reconcile('a');
+    await settle();
+    await made.reconcile('b');
+    expect(made.ready('b')?.reason).toBe(reason);
+    const cordoned = gpuNode('n', { cordoned: true });
+    made.nodes.upsert({ ...cordoned, metadata: { ...cordoned.metadata, resourceVersion: '9' } });
+    made.woken.length = 0;
+    trying.resolve();
+    await run;
+    expect(made.ready('a')?.reason).toBe('WaitingForCapacity');
+    expect(made.woken).toContain('default/b');
+    await made.reconcile('b');
+    expect(made.instance('b').status?.claim?.node).toBe('m');
+  },
+);

@@ -4,7 +4,7 @@ import { instanceSources } from '../../../src/controllers/gpu-instance/sources.t
 import { findCondition } from '../../../src/kube/conditions.ts';
 import type { Node, PersistentVolume, ResourceType } from '../../../src/kube/types.ts';
 import { cacheOf, controllerWorld, held } from '../../support/controller-world.ts';
-import { gpuInstance, gpuNode } from '../../support/inventory-world.ts';
+import { claimOn, gpuInstance, gpuNode } from '../../support/inventory-world.ts';
 
 const NODES = ['a', 'b', 'c'].map((name) =>
   gpuNode(name, { labels: { 'kubernetes.io/hostname': name, zone: `z-${name}` } }),
@@ -82,5 +82,72 @@ describe('an instance whose disk no node can mount any more', () => {
     expect(heard(gpuNode('n'))).toEqual([]);
     expect(heard(gpuNode('n', { labels: { zone: 'b' } }))).toEqual(['default/one']);
     expect(heard(gpuNode('gone'))).toEqual(['default/one']);
+  });
+});
+
+describe('an instance whose disk is tied to a zone, and that waits for GPUs there', () => {
+  const IN_ZONE = volume([{ key: 'zone', operator: 'In', values: ['z'] }]);
+
+  /** All GPUs of the one node in the zone are taken; `keys` are those that are looked at again. */
+  async function worldOf() {
+    const world = controllerWorld(undefined, undefined, { nodes: [gpuNode('full', { labels: { zone: 'z' } })] });
+    const disk = { metadata: { name: 'one-disk' }, spec: { volumeName: 'v' } };
+    const found: Record<string, object> = { PersistentVolume: IN_ZONE, PersistentVolumeClaim: disk };
+    const { get } = world.deps.client;
+    world.deps.client.get = (type, ref, options) =>
+      found[type.kind] === undefined ? get(type, ref, options) : Promise.resolve(found[type.kind] as never);
+    world.instances.upsert(held(gpuInstance('owner', {}, { claim: claimOn('full', { gpuCount: 8 }), incarnation: 1 })));
+    const status = { incarnation: 1, diskPersistent: true, diskGb: 10, podName: 'one-1' };
+    world.instances.upsert(held(gpuInstance('one', {}, status)));
+    const keys: string[] = [];
+    const stops = instanceSources(world.deps).map((source) => source.start((key) => keys.push(key)));
+    await world.reconcile('one');
+    await world.clock.advance(1_000);
+    const stop = () => stops.forEach((end) => end());
+    const one = () => world.instances.store.get('default/one');
+    return { ...world, keys, stop, one };
+  }
+
+  const coming = (name: string, labels: Record<string, string>): Node => {
+    const node = gpuNode(name, { labels });
+    return { ...node, metadata: { ...node.metadata, resourceVersion: String(Math.random()) } };
+  };
+
+  test('starts on a node that comes to the zone', async () => {
+    const { nodes, keys, reconcile, one, clock, stop } = await worldOf();
+    expect(findCondition(one()?.status?.conditions, 'Ready')?.reason).toBe('WaitingForCapacity');
+    keys.length = 0;
+    nodes.upsert(coming('new', { zone: 'z' }));
+    await clock.advance(1_000);
+    expect(keys).toContain('default/one');
+    await reconcile('one');
+    expect(one()?.status?.claim?.node).toBe('new');
+    stop();
+  });
+
+  test('starts on a node that gets the label of the zone', async () => {
+    const { nodes, keys, reconcile, one, clock, stop } = await worldOf();
+    nodes.upsert(coming('new', {}));
+    await clock.advance(1_000);
+    await reconcile('one');
+    expect(one()?.status?.claim).toBeUndefined();
+    keys.length = 0;
+    nodes.upsert(coming('new', { zone: 'z' }));
+    await clock.advance(1_000);
+    expect(keys).toContain('default/one');
+    stop();
+  });
+
+  test('is not looked at for a node once it has its place', async () => {
+    const { nodes, keys, reconcile, clock, stop } = await worldOf();
+    nodes.upsert(coming('new', { zone: 'z' }));
+    await clock.advance(1_000);
+    await reconcile('one');
+    await clock.advance(1_000);
+    keys.length = 0;
+    nodes.upsert(coming('other', { zone: 'z' }));
+    await clock.advance(1_000);
+    expect(keys).toEqual([]);
+    stop();
   });
 });

@@ -235,3 +235,23 @@ test('a new leader gives no turn to anybody behind one whose place is coming bef
   expect(next.line.reserved('default/big')).toMatchObject({ node: 'n' });
   for (const stop of stops) stop();
 });
+
+test('nobody behind it gets the place that others left for a request while its claim has to be written again', async () => {
+  const busy = new KubeError({ message: 'Too many requests', status: 429, reason: 'TooManyRequests' });
+  let refuses = false;
+  const made = world({}, () => (refuses ? Promise.reject(busy) : Promise.resolve()));
+  const { instances, reconcile, get, told, spots, line } = made;
+  await reconcile('big');
+  expect(told()).toEqual(spots);
+  for (const name of spots) instances.remove(get(name));
+  const late = held(gpuInstance('late', { gpu: { count: 1 } }));
+  instances.upsert({ ...late, metadata: { ...late.metadata, creationTimestamp: '2026-01-01T00:00:30Z' } });
+  refuses = true;
+  await expect(reconcile('big')).rejects.toBe(busy);
+  refuses = false;
+  await reconcile('late');
+  expect(get('late').status?.claim).toBeUndefined();
+  await reconcile('big');
+  expect(get('big').status?.claim).toMatchObject({ node: 'n', gpuCount: 8 });
+  expect(line.reserved('default/big')).toBeUndefined();
+});

@@ -19,6 +19,18 @@ test('an instance that waits for a place, a change of its spec or its end comes 
   expect(of(settled, { deletionTimestamp: '2026-01-01T00:00:00Z' })).toBe('normal');
 });
 
+/** A new leader, and one whose place was coming. */
+function controllerWorldOfOne() {
+  const made = controllerWorld();
+  const condition = { type: 'Claimed', status: 'False', reason: 'PlaceComing', message: '' };
+  const status = { waitingSince: '2026-01-01T00:00:00.000Z', othersEnded: true, conditions: [condition] };
+  made.instances.upsert(held(gpuInstance('coming', { gpu: { count: 8 } }, status as GpuInstanceStatus)));
+  const woken: string[] = [];
+  for (const source of instanceSources(made.deps)) source.start((key) => woken.push(key));
+  const claimed = (name: string) => made.instances.store.get(`default/${name}`)?.status?.claim !== undefined;
+  return { ...made, woken, claimed };
+}
+
 describe('a new leader whose first looks end in any order', () => {
   /** Two that wait for the eight GPUs of the one node; `last` waits for others where it names a product. */
   const takeover = (product?: string) => {
@@ -67,6 +79,25 @@ describe('a new leader whose first looks end in any order', () => {
     await slow.reconcile('second');
     expect(slow.claimed('second')).toBe(true);
     slow.stop();
+  });
+
+  test('gives what is free to one that came since, when the looks at one whose place was coming fail for a minute', async () => {
+    const { instances, deps, clock, woken, reconcile, claimed } = controllerWorldOfOne();
+    const { ceilingsOf } = deps;
+    deps.ceilingsOf = () => {
+      throw new Error('The API server is away.');
+    };
+    await expect(reconcile('coming')).rejects.toThrow('away');
+    deps.ceilingsOf = ceilingsOf;
+    const late = held(gpuInstance('late', { gpu: { count: 8 } }));
+    instances.upsert({ ...late, metadata: { ...late.metadata, creationTimestamp: '2026-01-01T00:00:30Z' } });
+    await reconcile('late');
+    expect(claimed('late')).toBe(false);
+    woken.length = 0;
+    await clock.advance(61_000);
+    expect(woken).toContain('default/late');
+    await reconcile('late');
+    expect(claimed('late')).toBe(true);
   });
 
   test('makes nobody wait for one that wants other GPUs', async () => {

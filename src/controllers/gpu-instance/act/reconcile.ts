@@ -36,7 +36,10 @@ async function currentInstance(run: Run): Promise<Current> {
     inventory.written(key, shownIn(stores.instances, instance));
     fence.wrote(key, stores.instances, instance);
   } else if (countClaimOf(run, instance, pod)) return { instance, pods };
-  else if (!isUndecided || !deps.config.claimOnPod || !isBeforeFirstStart(instance)) inventory.forget(key);
+  else if (!isUndecided || !deps.config.claimOnPod || !isBeforeFirstStart(instance)) {
+    inventory.forget(key);
+    deps.line.notGranted(key);
+  }
   return { instance, pods: pod && pods };
 }
 

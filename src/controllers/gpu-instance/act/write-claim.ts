@@ -69,6 +69,7 @@ export async function writeClaim(run: Run, { instance, stored }: WithStored): Pr
   } catch (error) {
     // When it may have been written, the next run reads the instance from the API server and finds out.
     if (!isUncertain(error)) deps.inventory.forget(key);
+    if (deps.inventory.undecided(key) === undefined) deps.line.notGranted(key);
     throw error;
   }
 }
