@@ -33,7 +33,7 @@ export function exceeded(quota: ResourceQuota, wanted: Taken): string | undefine
     return limit !== undefined && (parseQuantity(used[name] ?? '') ?? 0) + (wanted[name] ?? 0) > limit;
   });
   if (names.length === 0) return undefined;
-  const listed = (of: Readonly<Record<string, unknown>>): string =>
-    names.map((name) => `${name}=${String(of[name] ?? 0)}`).join(',');
+  const listed = (of: Readonly<Record<string, string | number>>): string =>
+    names.map((name) => `${name}=${of[name] ?? 0}`).join(',');
   return `exceeded quota: ${quota.metadata.name}, requested: ${listed(wanted)}, used: ${listed(used)}, limited: ${listed(hard)}`;
 }

@@ -93,8 +93,9 @@ describe('an instance whose disk is tied to a zone, and that waits for GPUs ther
     const world = controllerWorld(undefined, undefined, { nodes: [gpuNode('full', { labels: { zone: 'z' } })] });
     const disk = { metadata: { name: 'one-disk' }, spec: { volumeName: 'v' } };
     const found: Record<string, object> = { PersistentVolume: IN_ZONE, PersistentVolumeClaim: disk };
-    const { get } = world.deps.client;
-    world.deps.client.get = (type, ref, options) =>
+    const { client } = world.deps;
+    const get = client.get.bind(client);
+    client.get = (type, ref, options) =>
       found[type.kind] === undefined ? get(type, ref, options) : Promise.resolve(found[type.kind] as never);
     world.instances.upsert(held(gpuInstance('owner', {}, { claim: claimOn('full', { gpuCount: 8 }), incarnation: 1 })));
     const status = { incarnation: 1, diskPersistent: true, diskGb: 10, podName: 'one-1' };

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { callDashboard } from '../calls/call.ts';
 import { CopyLine, Dialog } from '../parts/controls.tsx';
 import { DialogForm, Field, fieldsOf, Refused, useRefusal } from '../parts/form.tsx';
-import { money } from '../parts/words.ts';
+import { priceText } from '../parts/words.ts';
 import { kubectlPool, type PoolChange } from '../same/commands.ts';
 import { note } from '../state.ts';
 
