@@ -32,8 +32,10 @@ async function gateway({ client }: World, clock: Clock) {
   return {
     activity,
     async reportedUntil(): Promise<number> {
-      const { metadata } = await client.get(LEASES, { namespace: LEASE_NAMESPACE, name });
-      return parseReport(metadata.annotations?.[replicaKey(id)] ?? '').until;
+      // The leader makes the Lease, when it gets to that.
+      const { items } = await client.list(LEASES, { namespace: LEASE_NAMESPACE });
+      const lease = items.find((one) => one.metadata.name === name);
+      return parseReport(lease?.metadata.annotations?.[replicaKey(id)] ?? '').until;
     },
     async [Symbol.asyncDispose]() {
       over.abort();
