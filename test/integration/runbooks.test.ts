@@ -236,7 +236,10 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
       (await fetch(`${url}/api/v1/${word.padEnd(500, '-')}`)).arrayBuffer();
     onTestFinished(() => void child.stdout?.resume());
     child.stdout?.pause();
-    await onCall.fires('BerthLogLinesDropped', () => Promise.all(Array.from({ length: 1000 }, () => ask('unread'))));
+    const askOften = async (): Promise<void> => {
+      for (let round = 0; round < 20; round += 1) await Promise.all(Array.from({ length: 50 }, () => ask('unread')));
+    };
+    await onCall.fires('BerthLogLinesDropped', askOften);
     await onCall.shows('BerthLogLinesDropped', /DiskPressure +False/, { NODE: spareOf('quick') });
     child.stdout?.resume();
     await waitFor('new lines', async () => {
