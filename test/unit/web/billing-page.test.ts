@@ -1,27 +1,11 @@
 import type { Browser, BrowserContext, Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import type { KubeClient } from '../../../src/kube/client/client.ts';
-import { NotFoundError } from '../../../src/kube/errors.ts';
 import { buildPage } from '../../../tools/lib/page.ts';
+import { allowedPerson } from '../../support/allowed-person.ts';
 import { launchBrowser, STEP_MS } from '../../support/browser/browser.ts';
 import { accountOf } from '../../support/dashboard-view.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { describeWith } from '../../support/needs.ts';
-
-const NOT_FOUND = { message: 'not found', status: 404, reason: 'NotFound' };
-const USER = { username: 'system:serviceaccount:team:ann' };
-
-/** Every person may do everything. */
-const client = {
-  raw: (_method: string, path: string) =>
-    Promise.resolve({
-      status: path.endsWith('/tokenreviews')
-        ? { authenticated: true, user: USER, audiences: ['berth'] }
-        : { allowed: true },
-    }),
-  list: () => Promise.resolve({ items: [] }),
-  get: () => Promise.reject(new NotFoundError(NOT_FOUND)),
-} as unknown as Partial<KubeClient>;
 
 const USED = { currency: 'USD', gpu_seconds: 3600, calls: 0, input_tokens: 0, output_tokens: 0, open: false };
 
@@ -39,7 +23,7 @@ describeWith('chromium')('what the page says of money', () => {
 
   beforeAll(async () => {
     await buildPage();
-    api = await startLoneApi({ tenants: ['team'], client });
+    api = await startLoneApi({ tenants: ['team'], client: allowedPerson });
     // Of all names over plain HTTP, browsers keep the cookie for this one.
     url = `http://localhost:${api.address.port}`;
     browser = await launchBrowser();

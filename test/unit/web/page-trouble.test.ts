@@ -1,28 +1,12 @@
 import type { Browser, Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import type { KubeClient } from '../../../src/kube/client/client.ts';
-import { NotFoundError } from '../../../src/kube/errors.ts';
 import { buildPage } from '../../../tools/lib/page.ts';
+import { allowedPerson } from '../../support/allowed-person.ts';
 import { launchBrowser, STEP_MS } from '../../support/browser/browser.ts';
 import { accountOf } from '../../support/dashboard-view.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 import { describeWith } from '../../support/needs.ts';
-
-const USER = { username: 'system:serviceaccount:team:ann' };
-const NOT_FOUND = { message: 'not found', status: 404, reason: 'NotFound' };
-
-/** The API server of a person who may do everything. */
-const client = {
-  raw: (_method: string, path: string) =>
-    Promise.resolve({
-      status: path.endsWith('/tokenreviews')
-        ? { authenticated: true, user: USER, audiences: ['berth'] }
-        : { allowed: true },
-    }),
-  list: () => Promise.resolve({ items: [] }),
-  get: () => Promise.reject(new NotFoundError(NOT_FOUND)),
-} as unknown as Partial<KubeClient>;
 
 const OFFER = {
   id: 7,
@@ -58,7 +42,7 @@ describeWith('chromium')('the page, when calls go wrong', () => {
     await buildPage();
     const instances = ['i-1', 'i-2', 'i-3'].map((name) => gpuInstance(name, {}, { claim: claimOn('node-1') }));
     const own = instances.map((one) => ({ ...one, metadata: { ...one.metadata, namespace: 'team' } }));
-    api = await startLoneApi({ tenants: ['team'], instances: own, client });
+    api = await startLoneApi({ tenants: ['team'], instances: own, client: allowedPerson });
     // Of all names over plain HTTP, browsers keep the cookie for this one.
     url = `http://localhost:${api.address.port}`;
     browser = await launchBrowser();
